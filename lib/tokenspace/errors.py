@@ -1,0 +1,29 @@
+"""Errors meant for people: the command line prints them without a traceback."""
+
+
+class TokenspaceError(Exception):
+    """Base of every error that says what was wrong, with which value, and what to do next."""
+
+
+class TableError(TokenspaceError):
+    """An embedding table that can't be used as it is: its rows, its shape or its type."""
+
+
+class SourceError(TokenspaceError):
+    """A table that can't be had: a file, a package or a server that isn't as it should be."""
+
+
+class ParameterError(TokenspaceError):
+    """A notebook parameter that is unknown, of the wrong type, or can't be set at all."""
+
+
+class RunError(TokenspaceError):
+    """A notebook that didn't finish; carries the command's exit code."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class ClaimError(TokenspaceError):
+    """A claim that can't be judged: no band, no control, no reason."""
