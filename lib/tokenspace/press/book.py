@@ -1,0 +1,172 @@
+"""From executed notebooks to the site: stage the sources, run Sphinx, keep nothing that failed."""
+
+import copy
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from tokenspace.errors import RunError
+from tokenspace.press.download import citation_names, plain_notebook
+
+Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
+
+JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m`
+COLOUR = re.compile(r"\x1b\[[\d;]*m")
+WARNING = re.compile(r"^(?P<path>/\S+?\.(?:ipynb|md))(?::(?P<line>\d+))?: (?P<text>.*)$")
+
+
+def build_book(
+    source: Path, runs: Mapping[str, Path], scoreboard: str, out: Path, *, quiet: bool = False
+) -> Path:
+    """Build the site from ``{"hub/models": run folder}`` and return its ``index.html``.
+
+    ``source`` is the repository (``book/`` and ``notebooks/`` below it), ``scoreboard`` a page
+    of MyST, ``out`` a folder of ours: sources are staged there, the site is ``out/_build/html``.
+    Nothing is rebuilt when nothing changed. A page that fails leaves no site behind.
+    Raises :class:`RunError` naming page and cell.
+    """
+    stage(source, runs, scoreboard, out)
+    index = out / "_build" / "html" / "index.html"
+    stamp, key = out / "_build" / "key", content_key(out)
+    if index.exists() and stamp.exists() and stamp.read_text() == key:
+        return index
+    stamp.unlink(missing_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", JUPYTER_BOOK, "build", str(out), "-W", "-n", "--keep-going"],
+        env={**os.environ, "PYTHONWARNINGS": "ignore", "NO_COLOR": "1"},
+        stdout=subprocess.DEVNULL if quiet else None,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        shutil.rmtree(out / "_build", ignore_errors=True)
+        raise RunError("the book did not build:\n" + "\n".join(_complaints(done.stderr, out)))
+    stamp.write_text(key)
+    return index
+
+
+def stage(source: Path, runs: Mapping[str, Path], scoreboard: str, out: Path) -> None:
+    """Lay the book's sources, executed notebooks and downloads out under ``out``."""
+    wanted = set(_copy_tree(source / "book", out))
+    wanted.add(_write(out / "scoreboard.md", scoreboard))
+    citations = citation_names(source / "book" / "references.bib")
+    for name, run in runs.items():
+        notebook = nbformat.read(run / "executed.ipynb", as_version=4)
+        page, clean = figure_cells(notebook), plain_notebook(notebook, citations)
+        code = (source / "notebooks" / f"{name}.py").read_text()
+        offered = out / "downloads" / "notebooks"
+        wanted |= {
+            _write(out / "notebooks" / f"{name}.ipynb", nbformat.writes(page) + "\n"),
+            _write(offered / f"{name}.ipynb", nbformat.writes(clean) + "\n"),
+            _write(offered / f"{name}.py", code),
+        }
+    for path in _files(out):
+        if path not in wanted:
+            path.unlink()
+
+
+def content_key(out: Path) -> str:
+    """Hash everything the site is made of: staged files, and the versions of what builds them."""
+    digest = hashlib.sha256()
+    for package in ("jupyter-book", "sphinx", "myst-nb", "sphinx-book-theme", "tokenspace"):
+        digest.update(f"{package} {version(package)}\n".encode())
+    for path in sorted(_files(out)):
+        digest.update(str(path.relative_to(out)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def figure_cells(notebook: Notebook) -> Notebook:
+    """Move each figure's caption, name and alt text to where myst-nb reads them: its cell.
+
+    A cell's metadata holds for all its outputs, so a figure that shares a cell with other
+    outputs gets a cell of its own.
+    """
+    page = copy.deepcopy(notebook)
+    page.cells = [part for cell in notebook.cells for part in _parts(cell)]
+    return page
+
+
+def _parts(cell: Notebook) -> Iterator[Notebook]:
+    """Split a code cell so that every figure is the only output of its cell."""
+    groups: list[list[Any]] = [[]]
+    for output in cell.get("outputs", []):
+        if groups[-1] and (_figure(output) or _figure(groups[-1][-1])):
+            groups.append([])
+        groups[-1].append(output)
+    for number, outputs in enumerate(groups):
+        part = copy.deepcopy(cell)
+        if number:
+            part.id, part.source = f"{cell.id}-{number}", ""
+            part.metadata["tags"] = ["remove-input"]
+        if cell.cell_type == "code":
+            part.outputs = outputs
+        if outputs and (figure := _figure(outputs[0])):
+            part.metadata["mystnb"] = {
+                "figure": {"name": figure["name"], "caption": figure["caption"]},
+                "image": {"alt": figure["alt"]},
+            }
+        yield part
+
+
+def _figure(output: Notebook) -> dict[str, str] | None:
+    found: dict[str, str] | None = output.get("metadata", {}).get("tokenspace", {}).get("figure")
+    return found
+
+
+def _complaints(stderr: str, out: Path) -> Iterator[str]:
+    """Sphinx's warnings, with page and cell in place of a path and ``10000 * cell + line``."""
+    ours = COLOUR.sub("", stderr).split("\nThe above exception was the direct cause")[0]
+    for line in ours.splitlines():
+        match = WARNING.match(line)
+        if match is None:
+            if line.strip():
+                yield line
+            continue
+        path = Path(match["path"])
+        where = str(path.relative_to(out)) if path.is_relative_to(out) else path.name
+        if match["line"] and path.suffix == ".ipynb":
+            cell, row = divmod(int(match["line"]), 10_000)
+            where += f", cell {cell}, line {row}{_first_line(path, cell)}"
+        elif match["line"]:
+            where += f", line {match['line']}"
+        yield f"{where}: {match['text']}"
+
+
+def _first_line(path: Path, cell: int) -> str:
+    cells = nbformat.read(path, as_version=4).cells
+    lines = cells[cell - 1].source.splitlines() if 0 < cell <= len(cells) else []
+    return f" ({lines[0]!r})" if lines else ""
+
+
+def _copy_tree(source: Path, target: Path) -> Iterator[Path]:
+    for path in sorted(source.rglob("*")):
+        if path.is_file() and not {"__pycache__", "_build"} & set(path.parts):
+            yield _write(target / path.relative_to(source), path.read_bytes())
+
+
+def _files(out: Path) -> Iterator[Path]:
+    for path in out.rglob("*"):
+        inside = path.relative_to(out).parts
+        if path.is_file() and inside[0] != "_build" and "__pycache__" not in inside:
+            yield path
+
+
+def _write(path: Path, content: str | bytes) -> Path:
+    """Write only what changed, whole or not at all, so that Sphinx re-reads no more."""
+    data = content.encode() if isinstance(content, str) else content
+    if not path.exists() or path.read_bytes() != data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(path.name + ".part")
+        temporary.write_bytes(data)
+        os.replace(temporary, path)
+    return path

@@ -1,0 +1,171 @@
+"""The notebook that a reader downloads: executed, with MyST turned into plain Markdown.
+
+Jupyter and Colab show ``{admonition}`` fences and ``{numref}`` roles as raw text, so the download
+has blockquotes, numbered captions and plain words instead.
+"""
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+OPEN = re.compile(r"^(?P<fence>`{3,}|:{3,}) *\{(?P<name>[\w:.-]+)\} *(?P<title>.*)$")
+OPTION = re.compile(r"^:(?P<key>[\w-]+): *(?P<value>.*)$")
+ROLE = re.compile(r"\{(?P<role>[\w:.-]+)\}`(?P<text>[^`]+)`")
+TARGET = re.compile(r"^\([\w:.-]+\)=\s*$")
+NUMBERED = re.compile(r"\$\$ *\((?P<label>[\w:.-]+)\) *$", re.MULTILINE)
+TITLED = re.compile(r"^(?P<text>.*?)\s*<(?P<target>[^>]+)>$", re.DOTALL)
+
+
+def plain_notebook(notebook: Any, citations: Mapping[str, str] | None = None) -> Any:
+    """A copy of an executed notebook that reads well without MyST.
+
+    ``citations`` says what stands for each bibliography key: ``{"facco2017": "Facco (2017)"}``.
+    """
+    plain = copy.deepcopy(notebook)
+    names = _names(plain) | dict(citations or {})
+    for cell in plain.cells:
+        if cell.cell_type == "markdown":
+            cell.source = plain_markdown(cell.source, names)
+        if cell.cell_type == "code":
+            cell.outputs = [part for output in cell.outputs for part in _output(output, names)]
+    return plain
+
+
+def plain_markdown(text: str, names: Mapping[str, str] | None = None) -> str:
+    """MyST Markdown as plain Markdown; ``names`` is what stands for labels and citation keys.
+
+    >>> print(plain_markdown(":::{admonition} Mind\\nSee {eq}`eq-mle`.\\n:::"))
+    > **Mind.**
+    >
+    > See (eq-mle).
+    """
+    lines = list(_blocks(text.splitlines(), names or {}))
+    text = NUMBERED.sub(lambda m: f"\\tag{{{m['label']}}}\n$$", "\n".join(lines))
+    return ROLE.sub(lambda m: _role(m["role"], m["text"], names or {}), text)
+
+
+def citation_names(bibliography: Path) -> dict[str, str]:
+    """``{key: "Author (year)"}`` of a BibTeX file."""
+    from pybtex.database import parse_file
+
+    names = {}
+    for key, entry in parse_file(str(bibliography)).entries.items():
+        people = [" ".join(person.last_names) for person in entry.persons["author"]]
+        who = people[0] + (f" and {people[1]}" if len(people) == 2 else "")
+        who += " et al." if len(people) > 2 else ""
+        names[key] = f"{who} ({entry.fields['year']})"
+    return names
+
+
+def _blocks(lines: list[str], names: Mapping[str, str]) -> Iterator[str]:
+    """Rewrite directives, inner ones first; leave code blocks as they are."""
+    rest = iter(lines)
+    for line in rest:
+        if TARGET.match(line) or line.strip() == "+++":
+            continue
+        match = OPEN.match(line)
+        if match is None:
+            yield line
+            if line.startswith("```"):  # an ordinary code block: no MyST inside
+                yield from _until(rest, line[: len(line) - len(line.lstrip("`"))], closing=True)
+            continue
+        body = list(_until(rest, match["fence"]))
+        yield from _directive(match["name"], match["title"].strip(), body, names)
+
+
+def _until(rest: Iterator[str], fence: str, *, closing: bool = False) -> Iterator[str]:
+    for line in rest:
+        bare = line.strip()
+        if bare.startswith(fence) and set(bare) == {fence[0]}:
+            if closing:
+                yield line
+            return
+        yield line
+
+
+def _directive(name: str, title: str, body: list[str], names: Mapping[str, str]) -> Iterator[str]:
+    """One directive as plain Markdown."""
+    options = {}
+    while body and (option := OPTION.match(body[0])):
+        options[option["key"]] = option["value"]
+        body = body[1:]
+    kind = name.rsplit(":", 1)[-1]
+    if kind == "math":
+        tag = [f"\\tag{{{options['label']}}}"] if "label" in options else []
+        yield from ["$$", *body, *tag, "$$"]
+    elif kind in ("code-block", "code", "code-cell"):
+        yield from [f"```{title}", *body, "```"]
+    elif kind in ("image", "figure"):
+        yield f"![{options.get('alt', '')}]({title})"
+        yield from _blocks(body, names)
+    elif kind == "solution-start":
+        yield f"**Solution: {names.get(title, title)}**"
+    elif kind not in ("solution-end", "bibliography", "tableofcontents"):
+        yield from _quote(_heading(kind, title, names), list(_blocks(body, names)))
+
+
+def _heading(kind: str, title: str, names: Mapping[str, str]) -> str:
+    if kind == "admonition":
+        return title
+    if kind == "solution":
+        return f"Solution: {names.get(title, title)}"
+    return kind.replace("-", " ").capitalize() + (f": {title}" if title else "")
+
+
+def _quote(heading: str, body: list[str]) -> Iterator[str]:
+    while body and not body[0].strip():
+        body = body[1:]
+    end = "" if heading.endswith((".", "?", "!", ":")) else "."
+    yield f"> **{heading}{end}**"
+    yield ">"
+    for line in body:
+        yield f"> {line}".rstrip()
+    yield ""
+
+
+def _role(role: str, text: str, names: Mapping[str, str]) -> str:
+    if titled := TITLED.match(text):
+        return titled["text"]
+    if role == "math":
+        return f"${text}$"
+    if role == "eq":
+        return f"({text})"
+    if role.startswith("cite"):
+        cited = ", ".join(names.get(key.strip(), key.strip()) for key in text.split(","))
+        return f"[{cited}]" if role in ("cite", "cite:p") else cited
+    return names.get(text, text)
+
+
+def _names(notebook: Any) -> dict[str, str]:
+    """What stands for each label: figures by number, exercises and other boxes by title."""
+    names: dict[str, str] = {}
+    figures = 0
+    for cell in notebook.cells:
+        lines = cell.source.splitlines() if cell.cell_type == "markdown" else []
+        for line, following in pairwise([*lines, ""]):
+            opened, option = OPEN.match(line), OPTION.match(following)
+            if opened and option and option["key"] in ("label", "name"):
+                names[option["value"]] = opened["title"] or opened["name"]
+        for output in cell.get("outputs", []):
+            if figure := output.get("metadata", {}).get("tokenspace", {}).get("figure"):
+                figures += 1
+                names[figure["name"]] = f"Figure {figures}"
+    return names
+
+
+def _output(output: Any, names: Mapping[str, str]) -> Iterator[Any]:
+    """An output with its Markdown made plain, and a figure's caption below it."""
+    data = output.get("data", {})
+    if "text/markdown" in data:
+        source = data["text/markdown"]
+        data["text/markdown"] = plain_markdown("".join(source), names)
+    yield output
+    if figure := output.get("metadata", {}).get("tokenspace", {}).get("figure"):
+        caption = plain_markdown(figure["caption"], names)
+        text = f"**{names[figure['name']]}.** {caption}"
+        yield nbformat.v4.new_output("display_data", {"text/markdown": text})

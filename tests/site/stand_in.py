@@ -1,0 +1,75 @@
+"""Two small executed notebooks, for building a book without running the real ones."""
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="360pt" height="216pt" viewBox="0 0 360 216">'
+    '<defs><clipPath id="clip"><path d="M0 0H360V216H0Z"/></clipPath></defs>'
+    '<rect width="360" height="216" style="fill: #ffffff"/>'
+    '<g clip-path="url(#clip)"><path d="M20 200L340 20" style="fill: none; stroke: #262626"/></g>'
+    "</svg>"
+)
+
+TEXT = """## Neighbours
+
+(sec-%(name)s)=
+### Two distances
+
+```{admonition} What the paper says
+:class: paper
+The reading follows from $r_1 \\le r_2$ {cite:p}`quemy2026hub`.
+```
+
+$$
+\\hat d = \\frac{N - 1}{\\sum_i \\log (r_2 / r_1)}
+$$ (eq-%(name)s)
+
+By {eq}`eq-%(name)s` and {numref}`fig-%(name)s`, all is well.
+
+```{exercise} Count
+:label: ex-%(name)s
+How many?
+```
+
+```{solution-start} ex-%(name)s
+:class: dropdown
+```
+
+Two.
+"""
+
+
+def figure(name: str, svg: str = SVG) -> Any:
+    """A figure as ``page.show`` displays it."""
+    told = {"name": name, "caption": "A line, $n = 2$.", "alt": "A line that rises"}
+    return new_output(
+        "display_data", {"image/svg+xml": svg}, metadata={"tokenspace": {"figure": told}}
+    )
+
+
+def notebook(name: str, extra: str = "") -> Any:
+    """An executed notebook with one of each thing that a page may hold."""
+    cells = [
+        new_markdown_cell(f"# Page {name}\n\nWords about *{name}*.", id="title"),
+        new_code_cell("seed: int = 0", id="parameters", metadata={"tags": ["parameters"]}),
+        new_markdown_cell(TEXT % {"name": name}, id="text"),
+        new_code_cell("print(1 + 1)", id="sum", outputs=[new_output("stream", text="2\n")]),
+        new_markdown_cell("```{solution-end}\n```", id="end"),
+        new_code_cell("page.show(fig)", id="show", outputs=[figure(f"fig-{name}")]),
+    ]
+    if extra:
+        cells.append(new_markdown_cell(extra, id="extra"))
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    language = {"name": "python", "pygments_lexer": "ipython3"}
+    return new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": language})
+
+
+def write_run(folder: Path, made: Any) -> Path:
+    """A run folder as the runner leaves it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    nbformat.write(made, folder / "executed.ipynb")
+    return folder
