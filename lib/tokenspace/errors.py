@@ -27,3 +27,7 @@ class RunError(TokenspaceError):
 
 class ClaimError(TokenspaceError):
     """A claim that can't be judged: no band, no control, no reason."""
+
+
+class PageError(TokenspaceError):
+    """A figure, a table or a text that a page can't show: no caption, no alt text, a name twice."""

@@ -1,0 +1,133 @@
+"""A claim: what a paper says, what we found, and what would have refuted it."""
+
+import math
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from tokenspace.errors import ClaimError
+
+Source = Literal["stated", "reconstructed", "ours"]
+Verdict = Literal["holds", "does-not-hold", "not-testable"]
+Real = float | int  # beartype takes `float` alone to shut out whole numbers
+Band = tuple[Real | None, Real | None]
+
+SOURCES: dict[str, str] = {
+    "stated": "stated by the paper",
+    "reconstructed": "our reconstruction of the paper",
+    "ours": "our addition",
+}
+VERDICTS: dict[str, str] = {
+    "holds": "holds",
+    "does-not-hold": "does not hold",
+    "not-testable": "not testable at this scale",
+}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim and its verdict: inside the band it holds, outside it does not.
+
+    `band` is what `ours` must lie in, ends included, `None` for an open side. A claim without a
+    number of ours (`ours=None`) is not testable at this scale and says `why`. Raises `ClaimError`.
+
+    >>> claim = Claim("toy", "two is even", "ours", None, 2, None, (2, 2), "3 is odd", "1 row")
+    >>> claim.verdict
+    'holds'
+    """
+
+    id: str
+    statement: str
+    source: Source
+    paper: str | None
+    ours: Real | None
+    uncertainty: Real | None
+    band: Band | None
+    control: str | None
+    scale: str
+    why: str | None = None
+    verdict: Verdict = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.id):
+            raise ClaimError(f"claim id {self.id!r}: use small letters, digits and single hyphens")
+        if self.source not in get_args(Source):
+            raise self._error(f"source is {self.source!r}; use one of {', '.join(SOURCES)}")
+        for name in ("statement", "scale"):
+            if not getattr(self, name).strip():
+                raise self._error(f"no {name}")
+        object.__setattr__(self, "ours", self._number("ours"))
+        object.__setattr__(self, "uncertainty", self._number("uncertainty"))
+        object.__setattr__(self, "band", self._checked_band())
+        object.__setattr__(self, "verdict", self._judge())
+
+    def _error(self, text: str) -> ClaimError:
+        return ClaimError(f"claim {self.id!r}: {text}")
+
+    def _number(self, name: str) -> float | None:
+        value = getattr(self, name)
+        if value is None:
+            return None
+        number = float(value)
+        if not math.isfinite(number):
+            raise self._error(f"{name} is {number}; a claim needs a number, or ours=None and why=")
+        return number
+
+    def _checked_band(self) -> Band | None:
+        if self.band is None:
+            return None
+        if len(self.band) != 2:
+            raise self._error(f"band is {self.band!r}; give (low, high), None for an open side")
+        low, high = (None if x is None or math.isinf(x) else float(x) for x in self.band)
+        if low is None and high is None:
+            raise self._error("the band is open on both sides: nothing would refute the claim")
+        if any(x is not None and math.isnan(x) for x in (low, high)):
+            raise self._error(f"band is {self.band!r}; its ends must be numbers")
+        if low is not None and high is not None and low > high:
+            raise self._error(f"band {low:g} to {high:g} is empty")
+        return low, high
+
+    def _judge(self) -> Verdict:
+        if self.ours is None:
+            if not (self.why or "").strip():
+                raise self._error("no number of ours: say why= it isn't testable at this scale")
+            return "not-testable"
+        if self.band is None:
+            raise self._error("no band: say which values of ours would refute it, band=(low, high)")
+        if not (self.control or "").strip():
+            raise self._error("no control: say what the same measurement gave where nothing is")
+        low, high = self.band
+        inside = (low is None or self.ours >= low) and (high is None or self.ours <= high)
+        return "holds" if inside else "does-not-hold"
+
+    def record(self) -> dict[str, Any]:
+        """Give the claim as plain JSON data."""
+        return {**asdict(self), "band": None if self.band is None else list(self.band)}
+
+
+def number(value: Real | None, uncertainty: Real | None = None) -> str:
+    """Write a number of ours: four significant digits, or as many as its uncertainty carries.
+
+    >>> number(13.6021, 0.112), number(0.25), number(30522), number(None)
+    ('13.60 ± 0.11', '0.25', '30522', '–')
+    """
+    if value is None:
+        return "–"
+    if uncertainty is None or uncertainty <= 0:
+        return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.4g}"
+    digits = max(0, 1 - math.floor(math.log10(uncertainty)))
+    return f"{value:.{digits}f} ± {uncertainty:.{digits}f}"
+
+
+def interval(band: Band | list | None) -> str:
+    """Write a band.
+
+    >>> interval((0.5, 1.5)), interval((3, None)), interval((None, 0.1)), interval(None)
+    ('0.5 to 1.5', 'at least 3', 'at most 0.1', '–')
+    """
+    if band is None:
+        return "–"
+    low, high = band
+    if low is None:
+        return f"at most {number(high)}"
+    return f"at least {number(low)}" if high is None else f"{number(low)} to {number(high)}"
