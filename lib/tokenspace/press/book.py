@@ -5,21 +5,24 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
+from subprocess import PIPE, Popen
+from tempfile import TemporaryFile
 from typing import Any
 
 import nbformat
 
 from tokenspace.errors import RunError
 from tokenspace.press.download import citation_names, plain_notebook
+from tokenspace.press.sync import dumps
 
 Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
 
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m`
+PROGRESS = re.compile(r"(reading|writing) \w+\.\.\. \[ *\d+%\] (\S+)")
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 WARNING = re.compile(r"^(?P<path>/\S+?\.(?:ipynb|md))(?::(?P<line>\d+))?: (?P<text>.*)$")
 
@@ -34,40 +37,63 @@ def build_book(
     Nothing is rebuilt when nothing changed. A page that fails leaves no site behind.
     Raises :class:`RunError` naming page and cell.
     """
-    stage(source, runs, scoreboard, out)
-    index = out / "_build" / "html" / "index.html"
-    stamp, key = out / "_build" / "key", content_key(out)
-    if index.exists() and stamp.exists() and stamp.read_text() == key:
-        return index
-    stamp.unlink(missing_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-c", JUPYTER_BOOK, "build", str(out), "-W", "-n", "--keep-going"],
-        env={**os.environ, "PYTHONWARNINGS": "ignore", "NO_COLOR": "1"},
-        stdout=subprocess.DEVNULL if quiet else None,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
+    try:
+        stage(source, runs, scoreboard, out)
+        return _sphinx(out, quiet)
+    except OSError as error:
         shutil.rmtree(out / "_build", ignore_errors=True)
-        raise RunError("the book did not build:\n" + "\n".join(_complaints(done.stderr, out)))
-    stamp.write_text(key)
+        raise RunError(
+            f"can't write the book below {out}: {error.strerror or error}; "
+            "free some space (`make clean` empties build/) or build in a folder that is yours"
+        ) from error
+
+
+def _sphinx(out: Path, quiet: bool) -> Path:
+    """Run Sphinx over the staged sources, unless it did so before."""
+    build = out / "_build"
+    index, stamp = build / "html" / "index.html", build / "key"
+    old = stamp.read_text().split() if stamp.exists() and index.exists() else ["", ""]
+    new = content_keys(out)
+    if new == old:
+        return index
+    if new[0] != old[0]:  # Sphinx looks for changed pages, not for a changed frame
+        shutil.rmtree(build, ignore_errors=True)
+    stamp.unlink(missing_ok=True)
+    command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(out), "-W", "-n", "--keep-going"]
+    quietly = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    with (
+        TemporaryFile("w+") as errors,
+        Popen(command, env=quietly, stdout=PIPE, stderr=errors, text=True) as process,
+    ):
+        for line in process.stdout or ():
+            if not quiet and (match := PROGRESS.match(COLOUR.sub("", line))):
+                print(f"book: {match[1]} {match[2]}", file=sys.stderr, flush=True)
+        process.wait()
+        errors.seek(0)
+        said = errors.read()
+    if process.returncode != 0:
+        complaints = "\n".join(_complaints(said, out))
+        shutil.rmtree(build, ignore_errors=True)
+        raise RunError(f"the book did not build:\n{complaints}")
+    stamp.write_text("\n".join(new))
     return index
 
 
 def stage(source: Path, runs: Mapping[str, Path], scoreboard: str, out: Path) -> None:
     """Lay the book's sources, executed notebooks and downloads out under ``out``."""
+    if out.is_dir() and any(out.iterdir()) and not (out / "_toc.yml").is_file():
+        raise RunError(f"{out} holds something else than a book: name an empty folder")
     wanted = set(_copy_tree(source / "book", out))
     wanted.add(_write(out / "scoreboard.md", scoreboard))
     citations = citation_names(source / "book" / "references.bib")
     for name, run in runs.items():
-        notebook = nbformat.read(run / "executed.ipynb", as_version=4)
+        notebook = _read(run / "executed.ipynb")
         page, clean = figure_cells(notebook), plain_notebook(notebook, citations)
         code = (source / "notebooks" / f"{name}.py").read_text()
         offered = out / "downloads" / "notebooks"
         wanted |= {
-            _write(out / "notebooks" / f"{name}.ipynb", nbformat.writes(page) + "\n"),
-            _write(offered / f"{name}.ipynb", nbformat.writes(clean) + "\n"),
+            _write(out / "notebooks" / f"{name}.ipynb", dumps(page)),
+            _write(offered / f"{name}.ipynb", dumps(clean)),
             _write(offered / f"{name}.py", code),
         }
     for path in _files(out):
@@ -75,14 +101,18 @@ def stage(source: Path, runs: Mapping[str, Path], scoreboard: str, out: Path) ->
             path.unlink()
 
 
-def content_key(out: Path) -> str:
-    """Hash everything the site is made of: staged files, and the versions of what builds them."""
-    digest = hashlib.sha256()
-    for package in ("jupyter-book", "sphinx", "myst-nb", "sphinx-book-theme", "tokenspace"):
-        digest.update(f"{package} {version(package)}\n".encode())
+def content_keys(out: Path) -> list[str]:
+    """Hash what frames every page (settings, styles, versions), and what stands on the pages."""
+    frame, pages = hashlib.sha256(), hashlib.sha256()
+    for package in ("jupyter-book", "sphinx", "myst-nb", "sphinx-book-theme"):
+        frame.update(f"{package} {version(package)}\n".encode())
+    frame.update(Path(__file__).with_name("figures.py").read_bytes())
     for path in sorted(_files(out)):
+        digest = pages if path.suffix in (".md", ".ipynb", ".py", ".bib") else frame
+        if "_ext" in path.parts:
+            digest = frame
         digest.update(str(path.relative_to(out)).encode() + path.read_bytes())
-    return digest.hexdigest()
+    return [frame.hexdigest(), pages.hexdigest()]
 
 
 def figure_cells(notebook: Notebook) -> Notebook:
@@ -143,9 +173,13 @@ def _complaints(stderr: str, out: Path) -> Iterator[str]:
 
 
 def _first_line(path: Path, cell: int) -> str:
-    cells = nbformat.read(path, as_version=4).cells
+    cells = _read(path).cells
     lines = cells[cell - 1].source.splitlines() if 0 < cell <= len(cells) else []
     return f" ({lines[0]!r})" if lines else ""
+
+
+def _read(path: Path) -> Notebook:
+    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
 def _copy_tree(source: Path, target: Path) -> Iterator[Path]:

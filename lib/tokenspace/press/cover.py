@@ -58,7 +58,7 @@ def drawing() -> str:
         np.column_stack([np.cos(angle), -np.sin(angle)]) * radius[:, None] * RADIUS
         + np.array([WIDTH, HEIGHT]) / 2
     )
-    captured = (nearest >= TOKENS).all(axis=1)
+    captured = np.all(nearest >= TOKENS, axis=1)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
         f'viewBox="0 0 {WIDTH} {HEIGHT}">',
@@ -110,7 +110,8 @@ def _words() -> Iterator[str]:
         for number, line in enumerate(lines):
             colour = MUTED if number else INK
             y = HEIGHT / 2 - 16 + 21 * number
-            yield f'<text x="{x}" y="{y}" text-anchor="{anchor}" fill="{colour}" {FONT}>{line}</text>'
+            style = f'text-anchor="{anchor}" fill="{colour}" {FONT}'
+            yield f'<text x="{x}" y="{y}" {style}>{line}</text>'
 
 
 def main() -> None:

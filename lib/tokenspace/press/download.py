@@ -15,7 +15,7 @@ import nbformat
 
 OPEN = re.compile(r"^(?P<fence>`{3,}|:{3,}) *\{(?P<name>[\w:.-]+)\} *(?P<title>.*)$")
 OPTION = re.compile(r"^:(?P<key>[\w-]+): *(?P<value>.*)$")
-ROLE = re.compile(r"\{(?P<role>[\w:.-]+)\}`(?P<text>[^`]+)`")
+ROLE = re.compile(r"(?<!`)\{(?P<role>[\w:.-]+)\}`(?P<text>[^`]+)`")
 TARGET = re.compile(r"^\([\w:.-]+\)=\s*$")
 NUMBERED = re.compile(r"\$\$ *\((?P<label>[\w:.-]+)\) *$", re.MULTILINE)
 TITLED = re.compile(r"^(?P<text>.*?)\s*<(?P<target>[^>]+)>$", re.DOTALL)
@@ -44,14 +44,12 @@ def plain_markdown(text: str, names: Mapping[str, str] | None = None) -> str:
     >
     > See (eq-mle).
     """
-    lines = list(_blocks(text.splitlines(), names or {}))
-    text = NUMBERED.sub(lambda m: f"\\tag{{{m['label']}}}\n$$", "\n".join(lines))
-    return ROLE.sub(lambda m: _role(m["role"], m["text"], names or {}), text)
+    return "\n".join(_blocks(text.splitlines(), names or {}))
 
 
 def citation_names(bibliography: Path) -> dict[str, str]:
     """``{key: "Author (year)"}`` of a BibTeX file."""
-    from pybtex.database import parse_file
+    from pybtex.database import parse_file  # type: ignore[import-untyped]
 
     names = {}
     for key, entry in parse_file(str(bibliography)).entries.items():
@@ -63,19 +61,30 @@ def citation_names(bibliography: Path) -> dict[str, str]:
 
 
 def _blocks(lines: list[str], names: Mapping[str, str]) -> Iterator[str]:
-    """Rewrite directives, inner ones first; leave code blocks as they are."""
+    """Rewrite prose and directives, inner ones first; leave code blocks as they are."""
     rest = iter(lines)
+    prose: list[str] = []
     for line in rest:
-        if TARGET.match(line) or line.strip() == "+++":
-            continue
         match = OPEN.match(line)
-        if match is None:
-            yield line
-            if line.startswith("```"):  # an ordinary code block: no MyST inside
-                yield from _until(rest, line[: len(line) - len(line.lstrip("`"))], closing=True)
+        if match is None and not line.startswith("```"):
+            if not TARGET.match(line) and line.strip() != "+++":
+                prose.append(line)
             continue
-        body = list(_until(rest, match["fence"]))
-        yield from _directive(match["name"], match["title"].strip(), body, names)
+        yield from _prose(prose, names)
+        prose = []
+        if match is None:  # an ordinary code block
+            yield line
+            yield from _until(rest, line[: len(line) - len(line.lstrip("`"))], closing=True)
+        else:
+            body = list(_until(rest, match["fence"]))
+            yield from _directive(match["name"], match["title"].strip(), body, names)
+    yield from _prose(prose, names)
+
+
+def _prose(lines: list[str], names: Mapping[str, str]) -> list[str]:
+    text = NUMBERED.sub(lambda m: f"\\tag{{{m['label']}}}\n$$", "\n".join(lines))
+    text = ROLE.sub(lambda m: _role(m["role"], m["text"], names), text)
+    return text.split("\n") if lines else []
 
 
 def _until(rest: Iterator[str], fence: str, *, closing: bool = False) -> Iterator[str]:
@@ -168,4 +177,6 @@ def _output(output: Any, names: Mapping[str, str]) -> Iterator[Any]:
     if figure := output.get("metadata", {}).get("tokenspace", {}).get("figure"):
         caption = plain_markdown(figure["caption"], names)
         text = f"**{names[figure['name']]}.** {caption}"
-        yield nbformat.v4.new_output("display_data", {"text/markdown": text})
+        yield nbformat.v4.new_output(  # type: ignore[no-untyped-call]
+            "display_data", {"text/markdown": text}
+        )

@@ -1,10 +1,26 @@
-"""Two small executed notebooks, for building a book without running the real ones."""
+"""The book to look at, stand-ins for its notebooks, and Chromium to look with."""
 
+import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
+import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+NAMES = ("estimators", "models")
 
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="360pt" height="216pt" viewBox="0 0 360 216">'
@@ -73,3 +89,40 @@ def write_run(folder: Path, made: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     nbformat.write(made, folder / "executed.ipynb")
     return folder
+
+
+@pytest.fixture(scope="session")
+def stand_in() -> SimpleNamespace:
+    """How to make an executed notebook, and a run folder of it, without running anything."""
+    return SimpleNamespace(notebook=notebook, write_run=write_run)
+
+
+@pytest.fixture(scope="session")
+def small_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository's book with two stand-in notebooks."""
+    source = tmp_path_factory.mktemp("source")
+    shutil.copytree(REPOSITORY / "book", source / "book")
+    (source / "notebooks" / "hub").mkdir(parents=True)
+    for name in NAMES:
+        (source / "notebooks" / "hub" / f"{name}.py").write_text(f"# # Page {name}\n")
+    return source
+
+
+@pytest.fixture
+def small_runs(tmp_path: Path) -> dict[str, Path]:
+    """Their runs."""
+    return {f"hub/{name}": write_run(tmp_path / "runs" / name, notebook(name)) for name in NAMES}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Debian's Chromium, or the one that `$CHROMIUM` names, or Playwright's own."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_api.sync_playwright() as playwright:
+        try:
+            chromium = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        except sync_api.Error as error:
+            pytest.skip(f"no Chromium: install it or set $CHROMIUM ({str(error).splitlines()[0]})")
+        yield chromium
+        chromium.close()

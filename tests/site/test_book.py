@@ -1,0 +1,159 @@
+"""Building the book: what is staged, what a failure leaves, and that nothing is built twice."""
+
+import errno
+import os
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import nbformat
+import pytest
+
+from tokenspace.errors import RunError
+from tokenspace.press import book
+from tokenspace.press.book import build_book, figure_cells
+from tokenspace.press.download import citation_names, plain_markdown, plain_notebook
+
+SCOREBOARD = "# Scoreboard\n\nNo claims yet.\n"
+
+
+@pytest.fixture(scope="module")
+def built(
+    tmp_path_factory: pytest.TempPathFactory, small_source: Path, stand_in: SimpleNamespace
+) -> tuple[Path, dict]:
+    """A finished small book and its runs."""
+    folder = tmp_path_factory.mktemp("built")
+    runs = {
+        f"hub/{name}": stand_in.write_run(folder / "runs" / name, stand_in.notebook(name))
+        for name in ("estimators", "models")
+    }
+    build_book(small_source, runs, SCOREBOARD, folder / "out", quiet=True)
+    return folder / "out", runs
+
+
+def test_a_second_build_with_nothing_changed_runs_nothing(
+    built: tuple[Path, dict], small_source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, runs = built
+    monkeypatch.setattr(book, "Popen", None)  # any use of it would fail
+    assert build_book(small_source, runs, SCOREBOARD, out).read_text()
+
+
+def test_a_changed_page_is_read_again_and_alone(
+    built: tuple[Path, dict], small_source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out, runs = built
+    build_book(small_source, runs, SCOREBOARD + "\nOne more line.\n", out)
+    assert re.findall(r"book: reading (\S+)", capfd.readouterr().err) == ["scoreboard"]
+    assert "One more line" in (out / "_build/html/scoreboard.html").read_text()
+
+
+def test_a_failing_page_is_named_with_its_cell_and_leaves_no_site(
+    small_source: Path, small_runs: dict[str, Path], tmp_path: Path, stand_in: SimpleNamespace
+) -> None:
+    bad = stand_in.notebook("models", extra="By {numref}`fig-missing`.")
+    stand_in.write_run(small_runs["hub/models"], bad)
+    with pytest.raises(RunError) as caught:
+        build_book(small_source, small_runs, SCOREBOARD, tmp_path / "out", quiet=True)
+    assert caught.value.exit_code == 1
+    assert "notebooks/hub/models.ipynb, cell 7, line" in str(caught.value)
+    assert "('By {numref}`fig-missing`.'): WARNING: undefined label: 'fig-missing'" in str(
+        caught.value
+    )
+    assert not (tmp_path / "out" / "_build").exists()
+
+
+def test_a_full_disk_is_said_in_a_sentence(
+    small_source: Path,
+    small_runs: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(book.os, "replace", full)
+    with pytest.raises(RunError, match=r"can't write the book below .*out: No space left.*clean"):
+        build_book(small_source, small_runs, SCOREBOARD, tmp_path / "out")
+
+
+def test_a_folder_that_is_not_a_book_is_left_alone(
+    small_source: Path, small_runs: dict[str, Path], tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(RunError, match="holds something else than a book"):
+        build_book(small_source, small_runs, SCOREBOARD, tmp_path / "mine")
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+
+
+def test_every_figure_gets_a_cell_of_its_own(stand_in: SimpleNamespace) -> None:
+    made = stand_in.notebook("models")
+    show = made.cells[-1]
+    show.outputs = [nbformat.v4.new_output("stream", text="before"), *show.outputs]
+    show.outputs.append(nbformat.v4.new_output("stream", text="after"))
+    parts = [c for c in figure_cells(made).cells if c.id.startswith("show")]
+    assert [len(p.outputs) for p in parts] == [1, 1, 1]
+    assert [p.source for p in parts] == ["page.show(fig)", "", ""]
+    assert ["mystnb" in p.metadata for p in parts] == [False, True, False]
+    assert parts[1].metadata["mystnb"] == {
+        "figure": {"name": "fig-models", "caption": "A line, $n = 2$."},
+        "image": {"alt": "A line that rises"},
+    }
+    assert len(show.outputs) == 3, "the notebook itself is not changed"
+
+
+@pytest.mark.parametrize(
+    ("myst", "plain"),
+    [
+        ("A *word*, `{eq}` and $x$.", "A *word*, `{eq}` and $x$."),
+        ("```python\n# {numref}`x`\n```", "```python\n# {numref}`x`\n```"),
+        ("Write `{eq}` and `x`.", "Write `{eq}` and `x`."),
+        ("See {doc}`the\npage <hub/models>`.", "See the\npage."),
+        ("(sec-a)=\n## A", "## A"),
+        ("$$\nx\n$$ (eq-x)\nBy {eq}`eq-x`.", "$$\nx\n\\tag{eq-x}\n$$\nBy (eq-x)."),
+        ("```{math}\n:label: eq-x\nx\n```", "$$\nx\n\\tag{eq-x}\n$$"),
+        ("{doc}`the page <hub/models>` and {cite:t}`a,b`", "the page and A (2001), B (2002)"),
+        ("{cite:p}`a`", "[A (2001)]"),
+        (
+            "::::{admonition} What the paper says\n:class: paper\nOne.\n\n"
+            ":::{note}\nTwo.\n:::\n::::",
+            "> **What the paper says.**\n>\n> One.\n>\n> > **Note.**\n> >\n> > Two.\n>",
+        ),
+        (
+            "```{exercise} Count?\n:label: ex-a\nHow many?\n```",
+            "> **Exercise: Count?**\n>\n> How many?",
+        ),
+        ("```{solution-start} ex-a\n:class: dropdown\n```\nTwo.", "**Solution: Count?**\nTwo."),
+        ("```{solution-end}\n```", ""),
+    ],
+)
+def test_myst_becomes_plain_markdown(myst: str, plain: str) -> None:
+    names = {"a": "A (2001)", "b": "B (2002)", "ex-a": "Count?"}
+    assert plain_markdown(myst, names).strip() == plain
+
+
+def test_a_downloaded_notebook_keeps_outputs_and_says_its_captions(
+    stand_in: SimpleNamespace,
+) -> None:
+    made = plain_notebook(stand_in.notebook("models"), {"quemy2026hub": "Quemy (2026)"})
+    nbformat.validate(made)
+    text = "\n".join(c.source for c in made.cells if c.cell_type == "markdown")
+    assert not re.search(r"\{[a-z:-]+\}[` ]|^\(.*\)=$|^:", text, re.MULTILINE)
+    assert "> The reading follows from $r_1 \\le r_2$ [Quemy (2026)]." in text
+    assert "By (eq-models) and Figure 1, all is well." in text
+    figure, caption = made.cells[-1].outputs
+    assert "image/svg+xml" in figure.data
+    assert caption.data["text/markdown"] == "**Figure 1.** A line, $n = 2$."
+
+
+def test_citations_are_named_by_author_and_year(tmp_path: Path) -> None:
+    (tmp_path / "r.bib").write_text(
+        "@misc{a, author={Facco, E. and Laio, A. and Rest, R.}, year={2017}}\n"
+        "@misc{b, author={Levina, E. and Bickel, P.}, year={2004}}\n"
+    )
+    assert citation_names(tmp_path / "r.bib") == {
+        "a": "Facco et al. (2017)",
+        "b": "Levina and Bickel (2004)",
+    }
