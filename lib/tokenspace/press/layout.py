@@ -40,7 +40,7 @@ def source(root: Path, notebook: str) -> Path:
     known = notebooks(root)
     if name not in known:
         raise ParameterError(
-            f"no notebook {notebook!r}{nearest(name, known)}. Known: {', '.join(known) or 'none'}"
+            f"no notebook {notebook!r}{nearest(name, known)} (known: {', '.join(known) or 'none'})"
         )
     return root / "notebooks" / f"{name}.py"
 

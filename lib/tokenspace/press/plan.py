@@ -1,0 +1,113 @@
+"""What is to be run: a notebook, its parameters by profile and by hand, and the folder it gets."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tokenspace.errors import ParameterError
+from tokenspace.press import layout, parameters
+from tokenspace.press.keys import run_key
+from tokenspace.press.sync import twin
+
+PROFILE = "classroom"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that is ready to start; `changed` is what differs from the notebook's own defaults."""
+
+    notebook: str
+    profile: str
+    twin: Any
+    changed: dict[str, Any]
+    parameters: dict[str, Any]
+    key: str
+    folder: Path
+    command: str
+
+
+def profiles(root: Path) -> list[str]:
+    """List the profiles."""
+    return sorted(path.stem for path in (root / "notebooks" / "profiles").glob("*.yaml"))
+
+
+def profile_values(root: Path, profile: str) -> dict[str, dict[str, Any]]:
+    """Read a profile, `{notebook: {parameter: value}}`; raises `ParameterError` for what's unknown.
+
+    A notebook that a profile doesn't name runs with its own defaults.
+    """
+    known = profiles(root)
+    if profile not in known:
+        hint = layout.nearest(profile, known)
+        raise ParameterError(f"no profile {profile!r}{hint} (known: {', '.join(known) or 'none'})")
+    path = root / "notebooks" / "profiles" / f"{profile}.yaml"
+    try:
+        values = yaml.safe_load(path.read_text()) or {}
+    except yaml.YAMLError as error:
+        raise ParameterError(f"{path.relative_to(root)}: {error}") from None
+    names = layout.notebooks(root)
+    for name, given in values.items():
+        if name not in names:
+            hint = layout.nearest(name, names)
+            raise ParameterError(f"{path.relative_to(root)}: no notebook {name!r}{hint}")
+        if not isinstance(given or {}, dict):
+            raise ParameterError(f"{path.relative_to(root)}: {name} must map parameters to values")
+    return {name: given or {} for name, given in values.items()}
+
+
+def plan(
+    root: Path,
+    notebook: str,
+    *,
+    profile: str = PROFILE,
+    given: Mapping[str, Any] | None = None,
+    device: str | None = None,
+) -> Plan:
+    """Work out a run, checking every name and value before anything starts.
+
+    `given` overrides the profile, which overrides the notebook. Raises `ParameterError`.
+    """
+    source = layout.source(root, notebook)
+    name = f"{source.parent.name}/{source.stem}"
+    page = twin(source.read_text())
+    declared = parameters.read(page, name)
+    by_profile = profile_values(root, profile).get(name, {})
+    by_hand = dict(given or {})
+    if device is not None:
+        _check_device(device)
+        by_hand["device"] = device
+    changed = parameters.resolve(declared, by_profile, name, origin=f"profile {profile}")
+    changed |= (chosen := parameters.resolve(declared, by_hand, name, origin="given"))
+    values = {p.name: changed.get(p.name, p.default) for p in declared.values()}
+    key = run_key(root, source, page, values)
+    return Plan(
+        notebook=name,
+        profile=profile,
+        twin=page,
+        changed={name: values[name] for name in changed},
+        parameters=values,
+        key=key,
+        folder=layout.runs(root, name) / key,
+        command=_command(name, profile, chosen),
+    )
+
+
+def _check_device(device: str) -> None:
+    if device not in ("auto", "cpu", "cuda"):
+        raise ParameterError(f"device is {device!r}; use auto, cpu or cuda")
+    if device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ParameterError(f"no GPU: torch {torch.__version__} sees none; use --device cpu")
+
+
+def _command(name: str, profile: str, chosen: Mapping[str, Any]) -> str:
+    words = ["tokenspace", "run", name, "--profile", profile]
+    for parameter, value in chosen.items():
+        words += ["-p", f"{parameter}={value}"]
+    return shlex.join(words)

@@ -1,0 +1,237 @@
+"""Run notebooks: each in its own kernel, several at once, none twice, nothing half-written."""
+
+import errno
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import psutil
+from papermill.translators import translate_parameters
+
+from tokenspace.errors import RunError, TokenspaceError
+from tokenspace.press import results
+from tokenspace.press.environment import cores
+from tokenspace.press.kernel import Session, execute
+from tokenspace.press.layout import find_root
+from tokenspace.press.parameters import TAG
+from tokenspace.press.plan import PROFILE, Plan, plan
+from tokenspace.press.progress import Report
+from tokenspace.press.sync import KERNEL, dumps, write
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: its folder holds `executed.ipynb`, `claims.json`, tables and the rest."""
+
+    notebook: str
+    profile: str
+    folder: Path
+    cached: bool
+    seconds: float
+
+    def claims(self) -> list[dict[str, Any]]:
+        """Read the run's claims."""
+        return results.read_claims(self.folder)
+
+
+def run_notebooks(
+    names: Sequence[str],
+    *,
+    root: Path | None = None,
+    profile: str = PROFILE,
+    given: Mapping[str, Any] | None = None,
+    device: str | None = None,
+    timeout: float | None = None,
+    force: bool = False,
+    jobs: int | None = None,
+) -> list[Run]:
+    """Run notebooks by name and return their runs in that order; what was run before is not again.
+
+    `timeout` is in seconds for each notebook; `jobs` how many run at once (default: one a core),
+    sharing the cores' threads. Raises `ParameterError` before anything starts, and `RunError`
+    when all are done if any failed, keeping what it did get done under `failed/`.
+    """
+    root = root or find_root()
+    plans = [plan(root, n, profile=profile, given=given, device=device) for n in names]
+    new = {p.folder: p for p in plans if force or not p.folder.is_dir()}
+    done = _run_all(list(new.values()), timeout, force, jobs) if new else {}
+    return [done.get(p.folder) or Run(p.notebook, p.profile, p.folder, True, 0.0) for p in plans]
+
+
+def finished(root: Path, notebook: str, profile: str = PROFILE) -> Run | None:
+    """Give a notebook's run at a profile if it was run as everything stands now."""
+    p = plan(root, notebook, profile=profile)
+    return Run(p.notebook, profile, p.folder, True, 0.0) if p.folder.is_dir() else None
+
+
+def _run_all(
+    plans: list[Plan], timeout: float | None, force: bool, jobs: int | None
+) -> dict[Path, Run]:
+    workers = max(1, min(len(plans), jobs or cores()))
+    threads = max(1, cores() // workers)
+    sessions: list[Session] = []
+    futures: dict[Path, Future[Run]] = {}
+    with Report(len(plans)) as report, ThreadPoolExecutor(workers) as pool:
+        try:
+            for p in plans:
+                sessions.append(_session(p, threads, timeout, report))
+                futures[p.folder] = pool.submit(_run, p, sessions[-1], force, report)
+            wait(futures.values())
+        except BaseException:
+            for session in sessions:
+                session.kill()
+            pool.shutdown(cancel_futures=True)
+            raise
+    errors = [e for f in futures.values() if (e := f.exception())]
+    unexpected = next((e for e in errors if not isinstance(e, TokenspaceError)), None)
+    if unexpected:
+        raise unexpected
+    if errors:
+        codes = {getattr(e, "exit_code", 1) for e in errors}
+        raise RunError("\n\n".join(map(str, errors)), codes.pop() if len(codes) == 1 else 1)
+    return {folder: future.result() for folder, future in futures.items()}
+
+
+def _session(p: Plan, threads: int, timeout: float | None, report: Report) -> Session:
+    partial = _partial(p)
+    environment = {
+        **dict.fromkeys(THREADS, str(threads)),
+        **os.environ,  # a reader who sets the threads means it
+        "TOKENSPACE_RUN": str(partial),
+        "TOKENSPACE_PROFILE": p.profile,
+        "TOKENSPACE_COMMAND": p.command,
+        "TQDM_DISABLE": "1",  # a bar per tick would end up in the page
+        "PYTHONHASHSEED": "0",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+    return Session(
+        p.notebook,
+        environment,
+        partial / "kernel.log",
+        timeout,
+        on_cell=lambda index: report.cell(p.notebook, index),
+    )
+
+
+def _run(p: Plan, session: Session, force: bool, report: Report) -> Run:
+    """Run one notebook in a folder that gets its name only when everything is in it."""
+    partial, start = _partial(p), time.monotonic()
+    session.started = start
+    try:
+        _sweep(partial.parent)
+        shutil.rmtree(partial, ignore_errors=True)  # an earlier process of the same number
+        partial.mkdir(parents=True)
+        page = _injected(p)
+        report.start(p.notebook, len(page.cells))
+        write(partial / "input.ipynb", dumps(page))
+        execute(partial / "input.ipynb", partial / "executed.ipynb", session)
+        seconds = time.monotonic() - start
+        about = {
+            "notebook": p.notebook,
+            "profile": p.profile,
+            "command": p.command,
+            "key": p.key,
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(seconds, 1),
+        }
+        results.record(partial, p.notebook, p.profile, p.parameters, about)
+        (partial / "input.ipynb").unlink()
+        (partial / "kernel.log").unlink()
+        _place(partial, p.folder, force)
+    except TokenspaceError as error:
+        report.end(p.notebook, "failed")
+        if session.stopped:
+            raise
+        kept = _keep(partial, p.folder, str(error))
+        raise RunError(f"{error}\n{kept}", getattr(error, "exit_code", 1)) from None
+    except OSError as error:
+        report.end(p.notebook, "failed")
+        raise RunError(_unwritable(p, error)) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    shutil.rmtree(_failed(p.folder), ignore_errors=True)
+    report.end(p.notebook, f"done in {seconds:.0f} s")
+    return Run(p.notebook, p.profile, p.folder, False, seconds)
+
+
+def _injected(p: Plan) -> Any:
+    """Put the values that differ from the defaults into a cell below the parameters cell."""
+    if not p.changed:
+        return p.twin
+    cell = nbformat.v4.new_code_cell(  # type: ignore[no-untyped-call]
+        translate_parameters(KERNEL, "python", p.changed, "Parameters of this run"),
+        id="injected-parameters",
+        metadata={"tags": ["injected-parameters"]},
+    )
+    place = next(i for i, c in enumerate(p.twin.cells) if TAG in c.metadata.get("tags", []))
+    return nbformat.from_dict(  # type: ignore[no-untyped-call]
+        {**p.twin, "cells": [*p.twin.cells[: place + 1], cell, *p.twin.cells[place + 1 :]]}
+    )
+
+
+def _partial(p: Plan) -> Path:
+    return p.folder.with_name(f".{p.key}.{os.getpid()}")
+
+
+def _failed(folder: Path) -> Path:
+    return folder.parent / "failed" / folder.name
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what processes that no longer live left half done."""
+    for folder in parent.glob(".*.*"):
+        pid = folder.name.rsplit(".", 1)[-1]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _place(partial: Path, folder: Path, force: bool) -> None:
+    """Give a finished folder its name; another process may have been first."""
+    if force and folder.exists():
+        old = folder.with_name(f"{partial.name}.old.{os.getpid()}")
+        os.rename(folder, old)
+        os.rename(partial, folder)
+        shutil.rmtree(old, ignore_errors=True)
+        return
+    try:
+        os.rename(partial, folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+
+
+def _keep(partial: Path, folder: Path, message: str) -> str:
+    """Keep a failed run's notebook as far as it got, beside the runs; say where."""
+    target = _failed(folder)
+    try:
+        write(partial / "error.txt", COLOUR.sub("", message) + "\n")
+        (partial / "input.ipynb").unlink(missing_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+        target.parent.mkdir(exist_ok=True)
+        os.rename(partial, target)
+    except OSError as error:
+        return f"what had run could not be kept: {error.strerror}"
+    return f"kept as far as it got: {target / 'executed.ipynb'}"
+
+
+def _unwritable(p: Plan, error: OSError) -> str:
+    place = p.folder.parent
+    hints = {
+        errno.ENOSPC: "free some space; `make clean` empties build/",
+        errno.EDQUOT: "free some space; `make clean` empties build/",
+        errno.EROFS: "work in a clone on a disk that can be written",
+        errno.EACCES: "make it writable, or work in a clone of your own",
+    }
+    hint = hints.get(error.errno or 0, "nothing was kept of this run")
+    return f"{p.notebook}: can't write below {place}: {error.strerror or error}; {hint}"
