@@ -63,7 +63,7 @@ def load_npy(path: Path, side: str = "input", tensor: str | None = None) -> Embe
             f"{path} can't be read as a plain array ({error}; size {path.stat().st_size} bytes). "
             "Save it again with numpy.save from a float32 array."
         ) from error
-    if array.ndim != 2 or array.dtype not in (np.float16, np.float32, np.float64):
+    if array.ndim != 2 or array.dtype.kind != "f" or array.dtype.itemsize > 8:
         raise TableError(
             f"{path} holds an array of shape {array.shape} and type {array.dtype}; a table has "
             "shape (n, d) and type float16, float32 or float64."

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pyarrow.parquet as pq
-from huggingface_hub import cached_assets_path
+from huggingface_hub import cached_assets_path, constants
 
 from tokenspace.errors import SourceError, TableError
 from tokenspace.sources.catalogue import PackagedTable
@@ -39,7 +39,8 @@ def _glove(path: Path, side: str, tensor: str | None) -> EmbeddingTable:
 def _assembled_gemma(entry: PackagedTable) -> Path:
     """The GGUF file, put together once from the four packages that carry its parts."""
     top = entry.folder
-    whole = cached_assets_path("tokenspace", entry.package) / "model.gguf"
+    folder = cached_assets_path("tokenspace", entry.package, assets_dir=constants.HF_ASSETS_CACHE)
+    whole = folder / "model.gguf"
     if whole.exists():
         return whole
     part = whole.with_name(f".{uuid.uuid4().hex}.part")

@@ -16,9 +16,9 @@ def not_a(kind: str, where: str, first: bytes, size: int) -> SourceError:
     text = first.lstrip().lower()
     if size == 0:
         hint = " it is empty."
-    elif text.startswith((b"<html", b"<!doctype", b"<?xml")):
+    elif text.startswith((b"<html", b"<!doc", b"<?xml")):
         hint = " it is a web page, usually a login or error page."
-    elif text.startswith(b"version https://git-lfs"):
+    elif text.startswith(b"version "):
         hint = " it is a Git LFS pointer; fetch the file itself with `git lfs pull`."
     return SourceError(
         f"{where} is not a {kind} file (first bytes {first[:8]!r}, size {size} bytes):"

@@ -1,0 +1,251 @@
+"""Model folders: index and shards, tied and untied, padding, fp8 and its scales."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.sources.checkpoints import (
+    EMBED,
+    HEAD,
+    INDEX,
+    SHARDS,
+    config,
+    index,
+    random_rows,
+    save,
+    sharded,
+    single,
+    tokenizer,
+    write,
+)
+
+from tokenspace.errors import SourceError, TableError
+from tokenspace.sources import check_rows, load_table
+
+ROWS, OUT = random_rows(40, 8, seed=1), random_rows(40, 8, seed=2)
+
+
+def test_a_sharded_model_gives_either_side(tmp_path: Path) -> None:
+    folder = write(tmp_path, sharded(ROWS, OUT))
+    table = load_table(folder)
+    assert torch.equal(table.rows, ROWS)
+    assert (table.stored, table.tied, table.side) == ("BF16", False, "input")
+    assert (table.tokenizer_size, table.padded_rows, table.token(0)) == (37, 3, "t0")
+    assert EMBED in table.origin
+    assert torch.equal(load_table(folder, side="output").rows, OUT)
+
+
+def test_one_file_without_an_index_is_enough(tmp_path: Path) -> None:
+    assert torch.equal(load_table(write(tmp_path, single({EMBED: ROWS}))).rows, ROWS)
+
+
+def test_shards_without_an_index_are_searched(tmp_path: Path) -> None:
+    files = sharded(ROWS, OUT)
+    del files[INDEX]
+    folder = write(tmp_path, files)
+    assert torch.equal(load_table(folder).rows, ROWS)
+    assert torch.equal(load_table(folder, side="output").rows, OUT)
+
+
+def test_one_shard_alone_gives_what_it_has(tmp_path: Path) -> None:
+    write(tmp_path, sharded(ROWS, OUT))
+    assert torch.equal(load_table(tmp_path / SHARDS[0]).rows, ROWS)
+    with pytest.raises(TableError, match="no tensor is an output matrix"):
+        load_table(tmp_path / SHARDS[0], side="output")
+
+
+def test_an_index_that_names_a_missing_shard(tmp_path: Path) -> None:
+    folder = write(tmp_path, sharded(ROWS, OUT))
+    (folder / SHARDS[0]).unlink()
+    with pytest.raises(SourceError, match=f"index puts {EMBED} in {SHARDS[0]}, which isn't among"):
+        load_table(folder)
+    assert torch.equal(load_table(folder, side="output").rows, OUT)
+
+
+def test_an_index_that_maps_a_tensor_to_the_wrong_shard(tmp_path: Path) -> None:
+    files = sharded(ROWS, OUT)
+    wrong = index({EMBED: SHARDS[0], HEAD: SHARDS[0]})
+    folder = write(tmp_path, files | {INDEX: wrong})
+    with pytest.raises(SourceError, match=f"puts {HEAD} in {SHARDS[0]}, whose header doesn't list"):
+        load_table(folder, side="output")
+    write(tmp_path, {INDEX: index({EMBED: ""})})
+    with pytest.raises(SourceError, match=f"puts {EMBED} in an empty name, which isn't among"):
+        load_table(folder)
+
+
+def test_an_index_that_points_outside_its_folder_is_not_followed(tmp_path: Path) -> None:
+    write(tmp_path, {"secret.safetensors": save({EMBED: ROWS})})
+    folder = write(tmp_path / "model", {INDEX: index({EMBED: "../secret.safetensors"})})
+    with pytest.raises(SourceError, match="isn't among its files"):
+        load_table(folder)
+
+
+@pytest.mark.parametrize("content", [b"<html>", b"[]", b"{}", b'{"weight_map": 3}'])
+def test_an_index_that_is_not_one(content: bytes, tmp_path: Path) -> None:
+    folder = write(tmp_path, sharded(ROWS, OUT) | {INDEX: content})
+    with pytest.raises(SourceError, match=f"{INDEX} isn't a shard index"):
+        load_table(folder)
+
+
+def test_a_tied_model_has_its_input_table_as_output(tmp_path: Path) -> None:
+    table = load_table(write(tmp_path, single({EMBED: ROWS}, tied=True)), side="output")
+    assert table.tied is True
+    assert table.side == "output"
+    assert torch.equal(table.rows, ROWS)
+
+
+def test_an_untied_model_without_output_matrix_has_an_input_side_only(tmp_path: Path) -> None:
+    folder = write(tmp_path, single({EMBED: ROWS}, tied=False))
+    with pytest.raises(TableError, match=r"says tie_word_embeddings: false, yet no tensor is an"):
+        load_table(folder, side="output")
+    table = load_table(folder)
+    assert table.tied is False
+    assert torch.equal(table.rows, ROWS)
+
+
+def test_a_language_model_without_flag_and_output_matrix_is_tied(tmp_path: Path) -> None:
+    files = single({"wte.weight": ROWS, "h.0.ln_1.weight": torch.ones(8)})
+    files["config.json"] = config(architectures=["GPT2LMHeadModel"])
+    table = load_table(write(tmp_path, files), side="output")
+    assert table.tied is True
+    assert torch.equal(table.rows, ROWS)
+
+
+def test_a_model_without_head_has_no_output_side(tmp_path: Path) -> None:
+    files = single({"embeddings.word_embeddings.weight": ROWS, "x": torch.ones(2)})
+    files["config.json"] = config(architectures=["BertModel"])
+    folder = write(tmp_path, files)
+    assert load_table(folder).tied is None
+    with pytest.raises(TableError, match=r"doesn't say that it is tied.*BertModel"):
+        load_table(folder, side="output")
+
+
+def test_the_flag_of_a_multimodal_model_is_found_in_its_text_part(tmp_path: Path) -> None:
+    files = single({"language_model.model.embed_tokens.weight": ROWS})
+    files["config.json"] = config(text_config={"tie_word_embeddings": True})
+    assert load_table(write(tmp_path, files), side="output").tied is True
+
+
+def test_extra_prediction_heads_are_not_the_table(tmp_path: Path) -> None:
+    tensors = {"model.layers.92.embed_tokens.weight": OUT, EMBED: ROWS}
+    assert torch.equal(load_table(write(tmp_path, single(tensors))).rows, ROWS)
+
+
+def test_several_likely_tables_ask_for_a_name(tmp_path: Path) -> None:
+    names = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"]
+    folder = write(tmp_path, single(dict.fromkeys(names, ROWS)))
+    with pytest.raises(
+        TableError, match=r"several tensors .*decoder.*encoder.*Name one with tensor"
+    ):
+        load_table(folder)
+    assert load_table(folder, tensor=names[1]).rows.shape == (40, 8)
+
+
+def test_an_unknown_side_is_named() -> None:
+    with pytest.raises(TableError, match="side is 'input' or 'output', not 'both'"):
+        load_table("minilm", side="both")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "has no safetensors. Its files: none"),
+        ({"README.md": b"x"}, "has no safetensors. Its files: README.md"),
+        ({"pytorch_model.bin": b"x"}, "only pickled weights .*never loaded here.*safetensors"),
+        ({"a.gguf": b"x", "b.gguf": b"x"}, "only GGUF: a.gguf, b.gguf. Pass the path of one"),
+        ({"config.json": b"<html>", "model.safetensors": b""}, "config.json isn't JSON .*<html>"),
+    ],
+)
+def test_a_folder_without_a_table_says_what_it_has(
+    files: dict[str, bytes], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(SourceError, match=message):
+        load_table(write(tmp_path, files))
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "vocab.json"])
+def test_other_tokenizer_files_are_read(name: str, tmp_path: Path) -> None:
+    content = {"vocab.txt": b"[PAD]\na\nb\n", "vocab.json": b'{"[PAD]": 0, "a": 1, "b": 2}'}
+    table = load_table(write(tmp_path, single({EMBED: ROWS}) | {name: content[name]}))
+    assert (table.tokens, table.tokenizer_size, table.padded_rows) == (["[PAD]", "a", "b"], 3, 37)
+
+
+def test_a_gap_in_the_vocabulary_is_no_token(tmp_path: Path) -> None:
+    files = single({EMBED: ROWS}) | {"vocab.json": b'{"a": 0, "z": 39}'}
+    table = load_table(write(tmp_path, files))
+    assert (table.padded_rows, table.token(5)) == (0, "<row 5: no token>")
+
+
+def test_a_broken_tokenizer_costs_the_labels_not_the_table(tmp_path: Path) -> None:
+    files = single({EMBED: ROWS}) | {"tokenizer.json": b"<html>"}
+    with pytest.warns(UserWarning, match=r"tokenizer\.json can't be read .*padded rows"):
+        table = load_table(write(tmp_path, files))
+    assert (table.tokens, table.tokenizer_size, table.padded_rows) == (None, None, 0)
+
+
+@pytest.mark.parametrize(("rows", "padded"), [(50304, 27), (50432, 155), (50688, 411)])
+def test_padding_of_pythias_sizes(rows: int, padded: int, tmp_path: Path) -> None:
+    table = torch.zeros(rows, 1, dtype=torch.float16)
+    files = single({"gpt_neox.embed_in.weight": table}) | {"tokenizer.json": tokenizer(50277)}
+    assert load_table(write(tmp_path, files)).padded_rows == padded
+
+
+E4M3 = torch.float8_e4m3fn
+SCALES = {
+    "one number": (torch.tensor(3.0), torch.full((6, 4), 3.0)),
+    "one per row": (torch.arange(6.0)[:, None], torch.arange(6.0)[:, None].expand(6, 4)),
+    "a vector of rows": (torch.arange(6.0), torch.arange(6.0)[:, None].expand(6, 4)),
+    "blocks": (
+        torch.tensor([[1.0, 2.0], [3.0, 4.0]]),
+        torch.tensor([[1.0, 1, 2, 2]] * 3 + [[3.0, 3, 4, 4]] * 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SCALES)
+@pytest.mark.parametrize("ending", ["_scale", "_scale_inv"])
+def test_fp8_is_multiplied_by_its_scale(kind: str, ending: str, tmp_path: Path) -> None:
+    scale, spread = SCALES[kind]
+    rows = random_rows(6, 4, E4M3)
+    table = load_table(write(tmp_path, single({EMBED: rows, EMBED + ending: scale})))
+    assert table.stored == "F8_E4M3"
+    assert table.rows.dtype == torch.float32
+    assert torch.equal(table.rows, rows.float() * spread)
+    assert table.origin.endswith(f"times {EMBED}{ending}")
+
+
+def test_blocks_that_do_not_divide_the_table_need_the_configured_size(tmp_path: Path) -> None:
+    rows, scale = random_rows(7, 5, E4M3), torch.arange(1.0, 7.0).view(3, 2)
+    files = single({EMBED: rows, EMBED + "_scale_inv": scale})
+    folder = write(tmp_path, files)
+    with pytest.raises(
+        TableError, match=r"scale .* has shape \(3, 2\), which doesn't fit .*\(7, 5\)"
+    ):
+        load_table(folder)
+    quantization = {"quant_method": "fp8", "weight_block_size": [3, 4]}
+    write(tmp_path, {"config.json": config(quantization_config=quantization)})
+    expected = [
+        [rows[i, j].item() * scale[i // 3, j // 4].item() for j in range(5)] for i in range(7)
+    ]
+    assert torch.equal(load_table(folder).rows, torch.tensor(expected))
+
+
+def test_scaled_fp8_without_its_scale_is_refused(tmp_path: Path) -> None:
+    rows = random_rows(6, 4, E4M3)
+    others = {"model.layers.0.q.weight": rows, "model.layers.0.q.weight_scale": torch.tensor(2.0)}
+    folder = write(tmp_path, single({EMBED: rows} | others))
+    with pytest.raises(
+        TableError, match=f"F8_E4M3 and its scale is missing: no tensor {EMBED}_scale"
+    ):
+        load_table(folder)
+    files = single({EMBED: rows})
+    files["config.json"] = config(quantization_config={"quant_method": "fp8"})
+    with pytest.raises(TableError, match=r"its scale is missing.*quantization_config says fp8"):
+        load_table(write(tmp_path, files))
+
+
+def test_plain_fp8_is_cast(tmp_path: Path) -> None:
+    rows = random_rows(6, 4, E4M3)
+    table = load_table(write(tmp_path, single({EMBED: rows})))
+    assert (table.stored, table.rows.dtype) == ("F8_E4M3", E4M3)
+    assert torch.equal(check_rows(table.rows), rows.float())
