@@ -15,15 +15,13 @@ from tokenspace.hub.dimension import (
     censored,
     exponential_check,
     facco,
-    lid,
-    lid_harmonic,
-    lid_null,
     limit,
     log_ratios,
     median,
     mle,
     survival,
 )
+from tokenspace.hub.local import lid, lid_harmonic, lid_null
 from tokenspace.hub.neighbours import Neighbours, nearest, nearest_prefixes
 from tokenspace.hub.planted import (
     bend,
@@ -35,7 +33,7 @@ from tokenspace.hub.planted import (
     swiss_roll,
     torus,
 )
-from tokenspace.hub.reading import Reading, Values, distinct, read_dimension
+from tokenspace.hub.reading import Reading, Values, earliest, read_dimension
 
 __all__ = [
     "GROUPS",
@@ -51,7 +49,7 @@ __all__ = [
     "censored",
     "cube",
     "decompose",
-    "distinct",
+    "earliest",
     "exponential_check",
     "facco",
     "gaussian",

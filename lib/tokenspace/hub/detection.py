@@ -41,8 +41,7 @@ class Verdict:
     inert: bool
     captured: float  # both first neighbours are hub rows
     touched: float  # at least one is
-    full: float  # the reading of the table as it is
-    ghost: float  # the reading if a hub sat at the origin
+    ghost: float  # the reading of the hub-free table if a hub sat at the origin
     why: str
 
 
@@ -52,7 +51,7 @@ def lengths(rows: Float[Tensor, "n d"]) -> Float64[Tensor, " n"]:
     >>> lengths(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [5.0, 0.0]
     """
-    return torch.cat([block.to(torch.float64).norm(dim=1) for block in rows.split(16384)])
+    return torch.cat([block.to(torch.float64).norm(dim=1) for block in torch.split(rows, 16384)])
 
 
 def reflection(rows: Float[Tensor, "n d"]) -> Hub:
@@ -65,18 +64,16 @@ def reflection(rows: Float[Tensor, "n d"]) -> Hub:
     [5]
     """
     rho = lengths(rows)
-    middle, top = (
-        float(rho.quantile(0.5)) if len(rho) < 2**24 else float(rho.median()),
-        float(rho.max()),
-    )
+    middle, top = float(np.median(rho.numpy())), float(rho.max())
     threshold = middle**2 / top if top else 0.0
     return Hub((rho < threshold).nonzero().flatten(), threshold, middle, top)
 
 
 def valley(rows: Float[Tensor, "n d"]) -> float | None:
-    """The length at the deepest valley of the log-length density below the median; None if none.
+    """Length at the valley of the log-length density between the core and a shorter mode, if any.
 
-    Gaussian kernel, Silverman's width; a mode counts when its prominence is half its height.
+    Gaussian kernel of Silverman's width. A mode counts when its prominence is half its height and
+    it holds at least sqrt(n) rows: a few stray rows are no mode. Zero rows have no log length.
 
     >>> rows = torch.cat([torch.full((90, 1), 1.0), torch.full((10, 1), 0.1)])
     >>> 0.1 < valley(rows * torch.linspace(0.9, 1.1, 100)[:, None]) < 0.9
@@ -88,42 +85,46 @@ def valley(rows: Float[Tensor, "n d"]) -> float | None:
         return None
     iqr = np.subtract(*np.percentile(x, [75, 25])) / 1.34
     width = 0.9 * (min(x.std(), iqr) or x.std()) * len(x) ** -0.2
-    cells = min(65536, int(np.ceil((np.ptp(x) + 8 * width) / width * 8)))
-    count, edge = np.histogram(x, cells, (x.min() - 4 * width, x.max() + 4 * width))
+    low, high = x.min() - 4 * width, x.max() + 4 * width
+    count, edge = np.histogram(x, min(65536, int(8 * (high - low) / width)), (low, high))
     density = gaussian_filter1d(count.astype(float), width / (edge[1] - edge[0]), mode="constant")
     peaks, found = find_peaks(density, prominence=0)
     main = peaks[np.argmax(density[peaks])]
-    low = peaks[(peaks < main) & (found["prominences"] >= density[peaks] / 2)]
-    if not len(low):
-        return None
-    highest = low[np.argmax(density[low])]
-    bottom = highest + int(np.argmin(density[highest:main]))
-    return float(np.exp((edge[bottom] + edge[bottom + 1]) / 2))
+    for peak in reversed(peaks[(peaks < main) & (found["prominences"] >= density[peaks] / 2)]):
+        bottom = peak + int(np.argmin(density[peak:main]))
+        if count[:bottom].sum() >= np.sqrt(len(x)):
+            return float(np.exp((edge[bottom] + edge[bottom + 1]) / 2))
+    return None
 
 
 def judge(
-    neighbours: Neighbours, hub_rows: Int64[Tensor, " h"], rho: Float[Tensor, " q"]
+    neighbours: Neighbours,
+    hub_rows: Int64[Tensor, " h"],
+    free: Neighbours,
+    rho: Float[Tensor, " q"],
 ) -> Verdict:
     """Say whether a hub is inert: under 1 % of core tokens have a hub row as first or second.
 
-    rho is the length of each query's row. Only such tokens can change their ratio when the hub
-    is removed. The ghost reading says what a hub at the origin would do to this table.
+    Only such tokens can change their ratio when the hub is removed. `free` are the neighbours in
+    the table without its hub (the same object where there is none), rho the lengths of its
+    queries: their `ghost` reading says what a hub at the origin would do to this table.
+    Raises `TableError` where a reading can't be had.
 
     >>> from tokenspace.hub import nearest
     >>> rows = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
-    >>> judge(nearest(rows), torch.tensor([], dtype=torch.int64), lengths(rows)).inert
+    >>> found = nearest(rows)
+    >>> judge(found, torch.tensor([], dtype=torch.int64), found, lengths(rows)).inert
     True
     """
-    r1, r2 = neighbours.distances[:, 0], neighbours.distances[:, 1]
     core = ~torch.isin(neighbours.queries, hub_rows)
     touched = torch.isin(neighbours.indices[core, :2], hub_rows).any(dim=1)
-    share = float(touched.double().mean()) if int(core.sum()) else 0.0
-    both = float(captured(neighbours, hub_rows)[core].double().mean()) if int(core.sum()) else 0.0
-    full, phantom = mle(r1, r2).value, mle(*ghost(r1, r2, rho)).value
-    inert = share < INERT_BELOW
+    both = captured(neighbours, hub_rows)[core]
+    # with no core query there is nothing to capture
+    share, pairs = (float(v.sum()) / max(1, len(v)) for v in (touched, both))
+    without, phantom = mle(free.r1, free.r2).value, mle(*ghost(free.r1, free.r2, rho)).value
     why = (
-        f"{len(hub_rows)} hub rows: {both:.1%} of core tokens have both first neighbours among "
-        f"them, {share:.1%} at least one; a hub at the origin would read {phantom:.2f} "
-        f"instead of {full:.2f}"
+        f"{len(hub_rows)} hub rows; {pairs:.1%} of core tokens have both first neighbours among "
+        f"them, {share:.1%} at least one; without the hub {without:.2f}, with a ghost hub at the "
+        f"origin {phantom:.2f}"
     )
-    return Verdict(inert, both, share, full, phantom, why)
+    return Verdict(share < INERT_BELOW, pairs, share, phantom, why)

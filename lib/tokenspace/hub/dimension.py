@@ -12,7 +12,7 @@ Both are named in ``note``. Nothing is clamped.
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -36,6 +36,29 @@ class Estimate:
     note: str = ""
 
 
+def estimate(
+    value: float, se: float, n: int, scale: float, method: str, zeros: int, ties: int
+) -> Estimate:
+    """An `Estimate` whose note names the policy that was applied and the limit, if passed."""
+    note = "; ".join(filter(None, [policy_note(zeros, ties), limit_note(value, n)]))
+    return Estimate(value, se, n, scale, method, zeros, ties, note)
+
+
+def policy_note(zeros: int, ties: int) -> str:
+    """What was done with pairs at distance zero and with ties; empty where there were none."""
+    parts = [f"{zeros} pairs with r1 = 0 dropped"] if zeros else []
+    return "; ".join(parts + ([f"{ties} ties r1 = r2 kept as m = 0"] if ties else []))
+
+
+def limit_note(value: float, n: int) -> str:
+    """Says so where n points can't identify a dimension this large; empty where they can."""
+    if value <= limit(n):
+        return ""
+    return (
+        f"above 2 log10 n = {limit(n):.1f}: not identifiable from n = {n}, good for comparison only"
+    )
+
+
 class _Pairs(NamedTuple):
     m: Tensor
     scale: float
@@ -44,10 +67,7 @@ class _Pairs(NamedTuple):
 
     def estimate(self, value: float, se: float, method: str) -> Estimate:
         n = len(self.m)
-        return Estimate(
-            value, se, n, self.scale, method, self.zeros, self.ties,
-            _note(value, n, self.zeros, self.ties),
-        )  # fmt: skip
+        return estimate(value, se, n, self.scale, method, self.zeros, self.ties)
 
 
 def limit(n: int) -> float:
@@ -139,75 +159,13 @@ def median(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"]) -> Estimate:
     pairs = _pairs(r1, r2)
     m = pairs.m.sort().values
     n = len(m)
-    middle = float(m.quantile(0.5)) if n < 2**24 else float(m[n // 2])
+    middle = float(m[(n - 1) // 2] + m[n // 2]) / 2
     if middle == 0:
         raise TableError(f"{pairs.ties} of {n} pairs are ties: the median ratio is 1; read `mle`.")
     half = math.sqrt(n) / 2
     low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
     value = math.log(2) / middle
     return pairs.estimate(value, value * float(m[high] - m[low]) / 2 / middle, "median")
-
-
-def lid(distances: Float[Tensor, "q k_max"], k: int = 20) -> Float[Tensor, " q"]:
-    """Levina-Bickel local dimension of each row, 1 / mean_{j<k} log(r_k / r_j).
-
-    Raises `TableError` for rows with r1 = 0 (deduplicate first), and for rows whose k neighbours
-    are all at one distance, where it is infinite; both with their positions.
-
-    >>> lid(torch.tensor([[1.0, 2.0]]), k=2).tolist()
-    [1.4426950408889634]
-    """
-    r = _neighbourhood(distances, k)
-    zero = (r[:, 0] == 0).nonzero().flatten()
-    if len(zero):
-        raise TableError(
-            f"{len(zero)} rows have a neighbour at distance 0 ({_some(zero)}): "
-            "local dimension isn't defined there. Deduplicate the table first."
-        )
-    mean = (r[:, -1:] / r[:, :-1]).log().mean(dim=1)
-    flat = (mean == 0).nonzero().flatten()
-    if len(flat):
-        raise TableError(
-            f"{len(flat)} rows have all {k} neighbours at one distance ({_some(flat)}): "
-            "local dimension is infinite there. Deduplicate the table, or use a larger k."
-        )
-    return 1 / mean
-
-
-def lid_harmonic(distances: Float[Tensor, "q k_max"], k: int = 20) -> Estimate:
-    """Harmonic mean of `lid` over the rows with r1 > 0; at k = 2 it is N/(N-1) times `mle`.
-
-    Rows whose k neighbours are all at one distance count as ties, with 1/LID = 0. The standard
-    error takes the rows as independent, which overlapping neighbourhoods aren't quite.
-
-    >>> lid_harmonic(torch.tensor([[1.0, 2.0], [1.0, 2.0]]), k=2).value
-    1.4426950408889634
-    """
-    r = _neighbourhood(distances, k)
-    some = r[:, 0] > 0
-    zeros = int((~some).sum())
-    r = r[some]
-    inverse = (r[:, -1:] / r[:, :-1]).log().mean(dim=1)
-    n, ties = len(inverse), int((inverse == 0).sum())
-    if n < 2 or ties == n:
-        raise TableError(_nothing_left(len(some), zeros, ties))
-    value = 1 / float(inverse.mean())
-    se = value**2 * float(inverse.std()) / math.sqrt(n)
-    note = _note(value, n, zeros, ties)
-    scale = float(r[:, -1].median())
-    return Estimate(value, se, n, scale, f"lid, k {k}, harmonic", zeros, ties, note)
-
-
-def lid_null(d: float, k: int) -> Any:
-    """Exact law of `lid` on a perfect d-manifold, InvGamma(k - 1, scale (k - 1) d), from scipy.
-
-    At k = 2 it is a Pareto tail, P(LID > t) = 1 - exp(-d/t), of infinite mean; at k = 20 not.
-
-    >>> null = lid_null(d=10.0, k=20)
-    >>> print(round(null.ppf(0.99) / null.median(), 2))
-    1.8
-    """
-    return stats.invgamma(k - 1, scale=(k - 1) * d)
 
 
 def survival(m: Float[Tensor, " n"]) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
@@ -242,7 +200,7 @@ def _pairs(r1: Tensor, r2: Tensor) -> _Pairs:
     bad = (~(a.isfinite() & b.isfinite()) | (a < 0) | (b < a)).nonzero().flatten()
     if len(bad):
         raise TableError(
-            f"{len(bad)} pairs aren't 0 <= r1 <= r2 < inf ({_some(bad)}; the first is "
+            f"{len(bad)} pairs aren't 0 <= r1 <= r2 < inf ({some_ids(bad)}; the first is "
             f"r1 = {float(a[bad[0]])}, r2 = {float(b[bad[0]])}). Check the rows first."
         )
     some = a > 0
@@ -251,16 +209,8 @@ def _pairs(r1: Tensor, r2: Tensor) -> _Pairs:
     m = torch.log1p((b - a) / a)
     ties = int((m == 0).sum())
     if len(m) < 2 or ties == len(m):
-        raise TableError(_nothing_left(len(some), zeros, ties))
+        raise TableError(nothing_left(len(some), zeros, ties))
     return _Pairs(m, float(b.median()), zeros, ties)
-
-
-def _neighbourhood(distances: Tensor, k: int) -> Tensor:
-    if not 2 <= k <= distances.shape[1]:
-        raise ParameterError(
-            f"k = {k} needs 2 <= k <= {distances.shape[1]}, the neighbours that were found."
-        )
-    return distances[:, :k].to(torch.float64)
 
 
 def _kept(keep: float, n: int) -> int:
@@ -272,26 +222,13 @@ def _kept(keep: float, n: int) -> int:
     return k
 
 
-def _some(rows: Tensor) -> str:
+def some_ids(rows: Tensor) -> str:
     shown = ", ".join(str(int(i)) for i in rows[:5])
     return f"at {shown}{', ...' if len(rows) > 5 else ''}"
 
 
-def _nothing_left(n: int, zeros: int, ties: int) -> str:
+def nothing_left(n: int, zeros: int, ties: int) -> str:
     return (
         f"No dimension can be read from {n} pairs: {zeros} have r1 = 0 and {ties} have r1 = r2. "
         "Deduplicate the table; it needs at least 3 distinct rows that aren't equidistant."
     )
-
-
-def _note(value: float, n: int, zeros: int, ties: int) -> str:
-    parts = []
-    if zeros:
-        parts.append(f"{zeros} pairs with r1 = 0 dropped")
-    if ties:
-        parts.append(f"{ties} ties r1 = r2 kept as m = 0")
-    if value > limit(n):
-        parts.append(
-            f"above 2 log10 n = {limit(n):.1f}: a lower bound, not identifiable from n = {n}"
-        )
-    return "; ".join(parts)

@@ -1,6 +1,6 @@
 """Tables whose dimension is known: classical manifolds, and one that a hub can be planted in.
 
-`manifold` is the random-Fourier-feature image of a d-dimensional set (Rahimi and Recht 2007):
+`manifold` is the random-Fourier-feature image of a d-dimensional cube (Rahimi and Recht 2007):
 rows are nearly unit vectors in D dimensions whose cosines are a Gaussian kernel of the distance
 between latent points, so the cosine between neighbours can be set.
 """
@@ -31,7 +31,7 @@ def manifold(
     if not 0 < cosine < 1:
         raise ParameterError(f"cosine = {cosine} must lie strictly between 0 and 1.")
     g = _generator(seed)
-    latent = torch.randn(n, d, generator=g)
+    latent = torch.rand(n, d, generator=g)
     gap = float(nearest(latent, 2).distances[:, 0].median())
     scale = gap / math.sqrt(-2 * math.log(cosine))  # exp(-gap^2 / 2 scale^2) = cosine
     frequency = torch.randn(d, D, generator=g) / scale

@@ -15,12 +15,14 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError, TableError
 from tokenspace.hub.detection import Hub, Verdict, judge, lengths, reflection
-from tokenspace.hub.dimension import lid_harmonic, median, mle
+from tokenspace.hub.dimension import limit_note, median, mle, policy_note
+from tokenspace.hub.local import lid_harmonic
 from tokenspace.hub.neighbours import Neighbours, nearest
 from tokenspace.sources import EmbeddingTable, check_rows
 
-ALL_ROWS_UP_TO = 65536  # rows; larger tables are read at QUERIES rows unless told otherwise
-QUERIES = 16384
+ALL_ROWS_UP_TO = 65536  # rows; a larger table is read at QUERIES of its rows unless told otherwise
+QUERIES = 8192
+LID_QUERIES = 4096  # 20 neighbours cost several times what two do
 K = 20
 
 
@@ -33,7 +35,8 @@ class Values:
     mle: float | None = None
     se: float | None = None
     median: float | None = None
-    lid20: float | None = None  # harmonic mean of the local dimension at 20 neighbours
+    lid20: float | None = None  # harmonic mean of local dimension, at 4,096 queries at most
+    lid20_se: float | None = None
     note: str = ""
 
 
@@ -45,7 +48,7 @@ class Reading:
     n: int
     d: int
     dtype: str
-    duplicates: int
+    duplicates: int  # rows equal to another row
     zero_rows: int
     padded_rows: int
     hub: Hub  # ids in the table as given
@@ -54,7 +57,7 @@ class Reading:
     hub_removed: Values
     normalized: Values
     without_padding: Values | None
-    controls: dict[str, Values]
+    controls: dict[str, Values]  # as many random, and longest, rows removed as the hub has
     notes: tuple[str, ...]
     seconds: float
 
@@ -67,17 +70,11 @@ class Reading:
         return self.verdict.inert
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain numbers and text, ready for JSON."""
+        """Plain numbers and text, ready for JSON; the hub's row ids are left out."""
         plain = {k: v for k, v in asdict(self).items() if k not in ("hub", "verdict")}
-        judged = asdict(self.verdict)
-        return plain | {
-            "hub_rows": self.hub_rows,
-            "hub_threshold": self.hub.threshold,
-            "hub_inert": self.hub_inert,
-            "hub_captured": judged["captured"],
-            "ghost": judged["ghost"],
-            "notes": list(self.notes),
-        }
+        judged = {f"hub_{k}": v for k, v in asdict(self.verdict).items()}
+        size = {"hub_rows": self.hub_rows, "hub_threshold": self.hub.threshold}
+        return plain | size | judged | {"notes": list(self.notes)}
 
 
 def read_dimension(
@@ -91,9 +88,10 @@ def read_dimension(
 ) -> Reading:
     """Read a table's dimension three ways, and say what was found on the way.
 
-    `queries` rows are drawn by `seed` (None: all up to 65,536 rows, else 16,384). `controls` adds
+    `queries` rows are drawn by `seed` (None: all up to 65,536 rows, else 8,192). `controls` adds
     the readings with as many random, and as many longest, rows removed as the hub has.
-    Raises `TableError` for rows that aren't finite or fewer than 3 distinct ones.
+    Raises `TableError` for rows that aren't finite or fewer than 3 distinct ones, and where the
+    full table can't be read; a version that can't be read is None, with the reason in its note.
 
     >>> from tokenspace.hub.planted import gaussian
     >>> reading = read_dimension(gaussian(400, 2, seed=0))
@@ -104,94 +102,102 @@ def read_dimension(
     if not isinstance(table, EmbeddingTable):
         table = EmbeddingTable("table", table, str(table.dtype).removeprefix("torch."))
     rows = check_rows(table.rows)
-    n, d = rows.shape
-    kept = distinct(rows)
-    rows, ids = (rows, kept) if len(kept) == n else (rows[kept], kept)
-    rho = lengths(rows)
-    hub = reflection(rows)
-    chosen = _draw(len(rows), queries, seed)
-
-    def read(subset: Tensor | None, data: Tensor = rows) -> Values:
-        return _read(data, subset, chosen, device, progress)[0]
-
-    full, found = _read(rows, None, chosen, device, progress)
-    core = _complement(len(rows), hub.rows)
-    unit = rows / rho.clamp(min=torch.finfo(torch.float64).tiny)[:, None].to(rows.dtype)
+    (n, d), rho = rows.shape, lengths(rows)
+    zero_rows, first = int((rho == 0).sum()), earliest(rows)
+    ids = first.unique()
+    if len(ids) < n:
+        rows, rho = rows[ids], rho[ids]
+    hub, chosen = reflection(rows), _draw(len(rows), queries, seed)
+    reader = _Reader(chosen, device, progress)
+    full, found = reader.measure(rows, None)
+    core = _without(len(rows), hub.rows)
+    removed, free = reader.measure(rows, core) if len(hub) else (full, found)
     nonzero = (rho > 0).nonzero().flatten()
-    unpadded = (ids < n - table.padded_rows).nonzero().flatten()
+    unit = rows / rho[:, None].to(rows.dtype)  # NaN in the zero row, which isn't read
+    original = (ids < n - table.padded_rows).nonzero().flatten()
     return Reading(
         table=table.name,
         n=n,
         d=d,
         dtype=table.stored,
-        duplicates=n - len(kept),
-        zero_rows=int((lengths(table.rows) == 0).sum()),
+        duplicates=int((first.bincount(minlength=n)[first] > 1).sum()),
+        zero_rows=zero_rows,
         padded_rows=table.padded_rows,
         hub=Hub(ids[hub.rows], hub.threshold, hub.median_norm, hub.max_norm),
-        verdict=judge(found, hub.rows, rho[found.queries]),
+        verdict=judge(found, hub.rows, free, rho[core][free.queries]),
         full=full,
-        hub_removed=read(core) if len(hub) else full,
-        normalized=read(nonzero, unit),
-        without_padding=read(unpadded) if table.padded_rows else None,
-        controls=_controls(rows, rho, len(hub), chosen, seed, device) if controls else {},
-        notes=_notes(table, n - len(kept), int((rho == 0).sum()), len(chosen), len(rows)),
+        hub_removed=removed,
+        normalized=reader.read(unit, nonzero),
+        without_padding=reader.read(rows, original) if table.padded_rows else None,
+        controls=_controls(reader, rows, rho, len(hub), seed) if controls else {},
+        notes=_notes(table, n - len(ids), zero_rows, len(chosen), len(rows)),
         seconds=time.perf_counter() - start,
     )
 
 
-def distinct(rows: Float[Tensor, "n d"]) -> Int64[Tensor, " m"]:
-    """Ids of the rows that differ from every earlier row, ascending; -0 equals 0.
+def earliest(rows: Float[Tensor, "n d"]) -> Int64[Tensor, " n"]:
+    """For each row, the id of the first row equal to it (its own where there is none); -0 = 0.
 
-    >>> distinct(torch.tensor([[1.0], [2.0], [1.0], [0.0], [-0.0]])).tolist()
-    [0, 1, 3]
+    >>> earliest(torch.tensor([[1.0], [2.0], [1.0], [0.0], [-0.0]])).tolist()
+    [0, 1, 0, 3, 3]
     """
-    width = torch.int32 if rows.dtype == torch.float32 else torch.int64
+    bits = torch.int32 if rows.dtype == torch.float32 else torch.int64
     generator = torch.Generator().manual_seed(0)
     weight = torch.randint(-(2**62), 2**62, (rows.shape[1],), generator=generator)
-    keys = torch.cat([((b + 0.0).view(width) * weight).sum(1) for b in rows.split(16384)])
-    order = keys.argsort(stable=True)  # equal rows have equal keys; earliest first in each run
-    fresh = torch.ones(len(rows), dtype=torch.bool)
-    fresh[1:] = keys[order][1:] != keys[order][:-1]
-    first = order[fresh][fresh.cumsum(0) - 1]
-    repeat = ~fresh
-    repeat[~fresh] = (rows[order[~fresh]] == rows[first[~fresh]]).all(dim=1)
-    return order[~repeat].sort().values
+    keys = torch.cat([((b + 0.0).view(bits) * weight).sum(1) for b in torch.split(rows, 16384)])
+    order = keys.argsort(stable=True)  # equal rows have equal keys, the earliest first
+    new = torch.ones(len(rows), dtype=torch.bool)
+    new[1:] = keys[order][1:] != keys[order][:-1]
+    first, later = order[new][new.cumsum(0) - 1][~new], order[~new]
+    equal = (rows[later] == rows[first]).all(dim=1)
+    found = torch.arange(len(rows))
+    found[later[equal]] = first[equal]
+    return found
 
 
-def _read(
-    rows: Tensor, subset: Tensor | None, chosen: Tensor, device: Any, progress: bool
-) -> tuple[Values, Neighbours]:
-    """Readings of rows[subset] at those of the chosen rows that are in it."""
-    n = len(rows)
-    if subset is not None and len(subset) < n:
-        place = torch.full((n,), -1, dtype=torch.int64)
-        place[subset] = torch.arange(len(subset))
-        rows, chosen = rows[subset], place[chosen]
-        chosen = chosen[chosen >= 0]
-    queries = None if len(chosen) == len(rows) else chosen
-    found = nearest(rows, min(K, len(rows) - 1), queries=queries, device=device, progress=progress)
-    return _values(found, len(rows)), found
+@dataclass(frozen=True)
+class _Reader:
+    """The rows to read at, in the deduplicated table's ids, and where to compute."""
 
+    chosen: Tensor
+    device: str | torch.device
+    progress: bool
 
-def _values(found: Neighbours, rows: int) -> Values:
-    r1, r2 = found.r1, found.r2
-    values: dict[str, float] = {}
-    notes = []
-    try:
-        estimate = mle(r1, r2)
+    def measure(self, rows: Tensor, subset: Tensor | None) -> tuple[Values, Neighbours]:
+        """Readings of rows[subset] at those chosen rows that it holds."""
+        at = self.chosen
+        if subset is not None:
+            place = torch.full((len(rows),), -1)
+            place[subset] = torch.arange(len(subset))
+            rows, at = rows[subset], place[at]
+            at = at[at >= 0]
+        if len(at) < 2:
+            raise TableError(f"{len(at)} of {len(rows)} rows left to read at; take more queries.")
+        whole = None if len(at) == len(rows) else at
+        found = nearest(rows, 2, queries=whole, device=self.device, progress=self.progress)
+        estimate = mle(found.r1, found.r2)
         values = {"mle": estimate.value, "se": estimate.se}
-        notes.append(estimate.note)
-        values["median"] = median(r1, r2).value
-    except TableError as error:
-        notes.append(str(error))
-    if found.distances.shape[1] < K:
-        notes.append(f"{rows} rows are too few for LID at {K} neighbours")
-    else:
+        notes = [policy_note(estimate.n_zero_distance, estimate.n_ties)]
+        notes.append(limit_note(estimate.value, len(rows)))
         try:
-            values["lid20"] = lid_harmonic(found.distances, K).value
+            values["median"] = median(found.r1, found.r2).value
+            local = lid_harmonic(self.twenty(rows, at).distances, K)
+            values |= {"lid20": local.value, "lid20_se": local.se}
         except TableError as error:
             notes.append(str(error))
-    return Values(rows, len(found.queries), **values, note="; ".join(filter(None, notes)))
+        note = "; ".join(filter(None, notes))
+        return Values(len(rows), len(at), **values, note=note), found
+
+    def read(self, rows: Tensor, subset: Tensor) -> Values:
+        """As `measure`, but a version that can't be read is a missing value with its reason."""
+        try:
+            return self.measure(rows, subset)[0]
+        except TableError as error:
+            return Values(len(subset), 0, note=str(error))
+
+    def twenty(self, rows: Tensor, at: Tensor) -> Neighbours:
+        at = at[torch.linspace(0, len(at) - 1, min(len(at), LID_QUERIES)).long()]
+        return nearest(rows, K, queries=at, device=self.device, progress=self.progress)
 
 
 def _draw(n: int, queries: int | None, seed: int) -> Tensor:
@@ -200,38 +206,31 @@ def _draw(n: int, queries: int | None, seed: int) -> Tensor:
     wanted = queries or (n if n <= ALL_ROWS_UP_TO else QUERIES)
     if wanted >= n:
         return torch.arange(n)
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randperm(n, generator=generator)[:wanted].sort().values
+    return torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:wanted].sort().values
 
 
-def _complement(n: int, rows: Tensor) -> Tensor:
+def _without(n: int, rows: Tensor) -> Tensor:
     inside = torch.ones(n, dtype=torch.bool)
     inside[rows] = False
     return inside.nonzero().flatten()
 
 
-def _controls(
-    rows: Tensor, rho: Tensor, h: int, chosen: Tensor, seed: int, device: Any
-) -> dict[str, Values]:
+def _controls(reader: _Reader, rows: Tensor, rho: Tensor, h: int, seed: int) -> dict[str, Values]:
     if not h:
         return {}
-    n = len(rows)
-    random = torch.randperm(n, generator=torch.Generator().manual_seed(seed + 1))[:h]
-    cuts = {"random": random, "longest": rho.argsort(descending=True)[:h]}
-    return {
-        name: _read(rows, _complement(n, gone), chosen, device, False)[0]
-        for name, gone in cuts.items()
-    }
+    random = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed + 1))
+    gone = {"random": random[:h], "longest": rho.argsort(descending=True)[:h]}
+    return {name: reader.read(rows, _without(len(rows), cut)) for name, cut in gone.items()}
 
 
 def _notes(
-    table: EmbeddingTable, duplicates: int, zeros: int, queries: int, rows: int
+    table: EmbeddingTable, repeats: int, zeros: int, queries: int, rows: int
 ) -> tuple[str, ...]:
     notes = []
     if table.rows.dtype not in (torch.float32, torch.float64):
         notes.append(f"stored as {table.stored}, read in fp32; distances in fp64")
-    if duplicates:
-        notes.append(f"{duplicates} exact duplicate rows left out, the earliest of each kept")
+    if repeats:
+        notes.append(f"{repeats} rows repeat an earlier one exactly and were left out")
     if zeros:
         notes.append("the zero vector has no direction: left out of the normalized table")
     if table.padded_rows:
