@@ -9,7 +9,13 @@ from typing import Any
 
 import nbformat
 import pytest
+from filelock import FileLock
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tokenspace.press import layout
+from tokenspace.press.book import build_book
+from tokenspace.press.runner import run_notebooks
+from tokenspace.press.scoreboard import scoreboard
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAGS = [
@@ -106,6 +112,27 @@ def small_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in NAMES:
         (source / "notebooks" / "hub" / f"{name}.py").write_text(f"# # Page {name}\n")
     return source
+
+
+@pytest.fixture(scope="session")
+def source() -> Path:
+    """The repository."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The real book, built at the smoke profile; or the finished site that `$SITE` names."""
+    if "SITE" in os.environ:
+        return Path(os.environ["SITE"]).resolve()
+    shared = tmp_path_factory.getbasetemp()
+    if worker_id != "master":  # workers share one build
+        shared = shared.parent
+    with FileLock(shared / "site.lock"):
+        runs = run_notebooks(layout.notebooks(REPOSITORY), root=REPOSITORY, profile="smoke")
+        folders = {run.notebook: run.folder for run in runs}
+        page = scoreboard(folders, layout.part_titles(REPOSITORY))
+        return build_book(REPOSITORY, folders, page, shared / "site", quiet=True).parent
 
 
 @pytest.fixture
