@@ -5,6 +5,7 @@ papermill's own engine passes the kernel no environment, waits for a stopped ker
 keeps what the kernel's process had to say.
 """
 
+import logging
 import signal
 import subprocess
 import sys
@@ -102,7 +103,8 @@ def execute(source: Path, target: Path, session: Session) -> None:
     Raises `RunError`, which names notebook and cell and shows the traceback, with exit code 124
     when the time was up.
     """
-    logger.setLevel("CRITICAL")
+    for talker in (logger, logging.getLogger("asyncio")):  # what they would say is said below
+        talker.setLevel("CRITICAL")
     try:
         papermill.execute_notebook(
             str(source),

@@ -12,27 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tokenspace.errors import ParameterError
+from tokenspace.press.kinds import Kind, common_kind, conform, declared_kind, kind_of, parse
 from tokenspace.press.layout import nearest
 
 TAG = "parameters"
-SCALARS: dict[str, type] = {"int": int, "float": float, "str": str, "bool": bool, "dict": dict}
-WORDS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a parameter may be: a type's name, a list's items, literals to choose from, or None."""
-
-    name: str
-    item: "Kind | None" = None
-    choices: tuple[Any, ...] = ()
-    optional: bool = False
-
-    def __str__(self) -> str:
-        text = f"{self.name}[{self.item}]" if self.item else self.name
-        if self.choices:
-            text = "one of " + ", ".join(map(repr, self.choices))
-        return text + (" or None" if self.optional else "")
 
 
 @dataclass(frozen=True)
@@ -98,106 +81,19 @@ def _declared(node: ast.stmt, notebook: str) -> Parameter | None:
         raise ParameterError(
             f"{where}: the default of {target.id!r} is not a literal: {ast.unparse(value)}"
         ) from None
-    kind = _kind(node.annotation, where) if isinstance(node, ast.AnnAssign) else Kind("any")
+    kind = declared_kind(node.annotation, where) if isinstance(node, ast.AnnAssign) else Kind("any")
     if kind.name == "any":
-        kind = _kind_of(default)
+        kind = kind_of(default)
     if kind.name == "any":
         raise ParameterError(
             f"{where}: say what {target.id} may be, such as {target.id}: str | None"
         )
     if kind.name == "list" and kind.item is None and default:
-        kind = Kind("list", _common(default), optional=kind.optional)
+        kind = Kind("list", common_kind(default), optional=kind.optional)
     try:
         return Parameter(target.id, kind, conform(kind, default))
     except ValueError:
         raise ParameterError(f"{where}: {target.id} = {default!r} is not {kind}") from None
-
-
-def _kind(node: ast.expr, where: str) -> Kind:
-    """Turn an annotation into a kind: int, list[str], float | None, Optional[int], Literal[...]."""
-    text = ast.unparse(node)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _kind(ast.parse(node.value, mode="eval").body, where)
-    if isinstance(node, ast.Name) and node.id in (*SCALARS, "list"):
-        return Kind(node.id)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        sides = [s for s in (node.left, node.right) if ast.unparse(s) != "None"]
-        if len(sides) == 1:
-            inner = _kind(sides[0], where)
-            return Kind(inner.name, inner.item, inner.choices, optional=True)
-    if isinstance(node, ast.Subscript):
-        outer = ast.unparse(node.value).rsplit(".", 1)[-1]
-        if outer == "list":
-            return Kind("list", _kind(node.slice, where))
-        if outer == "Optional":
-            inner = _kind(node.slice, where)
-            return Kind(inner.name, inner.item, inner.choices, optional=True)
-        if outer == "Literal":
-            value = ast.literal_eval(node.slice)
-            choices = value if isinstance(value, tuple) else (value,)
-            return Kind(_kind_of(choices[0]).name, choices=choices)
-    raise ParameterError(
-        f"{where}: type {text} can't be checked; use int, float, str, bool, dict, list[...], "
-        "Literal[...] or one of these | None"
-    )
-
-
-def _kind_of(value: Any) -> Kind:
-    if isinstance(value, list | tuple):
-        return Kind("list", _common(value))
-    return Kind(type(value).__name__ if type(value).__name__ in SCALARS else "any")
-
-
-def _common(values: Iterable[Any]) -> Kind | None:
-    """Give the kind that all items share, if they share one."""
-    kinds = {_kind_of(value) for value in values}
-    return kinds.pop() if len(kinds) == 1 else None
-
-
-def conform(kind: Kind, value: Any) -> Any:
-    """Check a value against a kind and return it, an int as a float where that is declared.
-
-    >>> conform(Kind("float"), 3)
-    3.0
-
-    Raises `ValueError`: a bool is no int, a float is no int, `"3"` is no int.
-    """
-    if value is None and kind.optional:
-        return value
-    if kind.name == "list":
-        if not isinstance(value, list | tuple):
-            raise ValueError
-        return [conform(kind.item, item) if kind.item else item for item in value]
-    if kind.name == "float" and type(value) is int:
-        value = float(value)
-    if type(value) is not SCALARS[kind.name] or (kind.choices and value not in kind.choices):
-        raise ValueError
-    return value
-
-
-def parse(kind: Kind, text: str) -> Any:
-    """Read a value from the command line as its kind says.
-
-    >>> parse(Kind("str"), "1e-3"), parse(Kind("float"), "1e-3"), parse(Kind("bool"), "no")
-    ('1e-3', 0.001, False)
-
-    Lists and dicts are JSON or Python literals. Raises `ValueError`.
-    """
-    if kind.optional and text.strip().lower() in ("none", "null"):
-        return None
-    if kind.name == "str":
-        return conform(kind, text)
-    if kind.name in ("int", "float"):
-        return conform(kind, SCALARS[kind.name](text))
-    if kind.name == "bool":
-        return conform(kind, WORDS.get(text.strip().lower()))
-    try:
-        return conform(kind, json.loads(text))
-    except json.JSONDecodeError:
-        try:
-            return conform(kind, ast.literal_eval(text))
-        except SyntaxError:
-            raise ValueError from None
 
 
 def split(words: Iterable[str]) -> dict[str, str]:

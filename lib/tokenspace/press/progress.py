@@ -1,9 +1,7 @@
 """Progress of runs: a bar per notebook on a terminal, plain lines anywhere else."""
 
-import sys
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -23,9 +21,8 @@ class Report(AbstractContextManager["Report"]):
     quarter of its cells, and when it ends.
     """
 
-    def __init__(self, total: int, stream: TextIO | None = None) -> None:
-        stream = stream or sys.stderr
-        console = Console(file=stream)
+    def __init__(self, total: int, console: Console | None = None) -> None:
+        console = console or Console(stderr=True)
         self._bar: Progress | None = None
         self._console = console
         self._tasks: dict[str, TaskID] = {}

@@ -1,0 +1,91 @@
+"""A claim says what would refute it, and its verdict follows from that alone."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokenspace.errors import ClaimError
+from tokenspace.press.claims import Claim, interval, number
+
+GOOD: dict[str, Any] = {
+    "id": "hub-mild",
+    "statement": "The hub inflates the reading",
+    "source": "stated",
+    "paper": "27 to 122",
+    "ours": 1.18,
+    "uncertainty": 0.01,
+    "band": (1.1, 1.3),
+    "control": "random rows removed: 1.00",
+    "scale": "MiniLM, 30,522 rows",
+}
+
+
+def claim(**changes: Any) -> Claim:
+    return Claim(**{**GOOD, **changes})
+
+
+@pytest.mark.parametrize(
+    ("band", "verdict"),
+    [
+        ((1.1, 1.3), "holds"),
+        ((1.18, 1.18), "holds"),
+        ((1.2, None), "does-not-hold"),
+        ((None, 1.2), "holds"),
+        ((None, 1.1), "does-not-hold"),
+        ((float("-inf"), 1.2), "holds"),
+    ],
+)
+def test_inside_the_band_holds_and_outside_does_not(band: Any, verdict: str) -> None:
+    assert claim(band=band).verdict == verdict
+
+
+finite = st.floats(-1e6, 1e6)
+
+
+@given(ours=finite, low=finite, width=st.floats(0, 1e6))
+def test_verdict_is_membership(ours: float, low: float, width: float) -> None:
+    holds = low <= ours <= low + width
+    assert (claim(ours=ours, band=(low, low + width)).verdict == "holds") == holds
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"band": None}, "no band"),
+        ({"control": None}, "no control"),
+        ({"control": " "}, "no control"),
+        ({"band": (2.0, 1.0)}, "band 2 to 1 is empty"),
+        ({"band": (None, None)}, "nothing would refute"),
+        ({"band": (float("nan"), 1.0)}, "must be numbers"),
+        ({"ours": float("nan")}, "ours is nan"),
+        ({"uncertainty": float("inf")}, "uncertainty is inf"),
+        ({"ours": None}, "why="),
+        ({"ours": None, "why": ""}, "why="),
+        ({"statement": ""}, "no statement"),
+        ({"scale": ""}, "no scale"),
+        ({"id": "Hub mild"}, "claim id 'Hub mild'"),
+    ],
+)
+def test_a_claim_that_cannot_be_judged_is_refused_by_name(changes: Any, message: str) -> None:
+    with pytest.raises(ClaimError, match=message):
+        claim(**changes)
+
+
+def test_without_a_number_it_is_not_testable_and_says_why() -> None:
+    untested = claim(ours=None, uncertainty=None, band=None, control=None, why="needs 12B weights")
+    assert (untested.verdict, untested.why) == ("not-testable", "needs 12B weights")
+
+
+def test_record_is_plain_data() -> None:
+    record = claim(band=(1.1, None)).record()
+    assert record["band"] == [1.1, None]
+    assert record["verdict"] == "holds"
+
+
+def test_numbers_are_written_as_far_as_they_are_known() -> None:
+    assert number(13.6021, 0.112) == "13.60 ± 0.11"
+    assert number(764.2, 13.0) == "764 ± 13"
+    assert number(0.31) == "0.31"
+    assert interval((0.3, 0.35)) == "0.3 to 0.35"

@@ -1,0 +1,80 @@
+"""The scoreboard shows every claim of every run, whatever became of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tokenspace.press.scoreboard import scoreboard, tally
+
+CLAIM: dict[str, Any] = {
+    "id": "hub-mild",
+    "part": "hub",
+    "statement": "The hub inflates <the> reading",
+    "source": "stated",
+    "paper": "27 to 122",
+    "ours": 1.18,
+    "uncertainty": 0.01,
+    "band": [1.1, None],
+    "control": "random rows: 1.00.",
+    "profile": "classroom",
+    "scale": "MiniLM, 30,522 rows",
+    "verdict": "holds",
+    "why": None,
+    "notebook": "hub/models",
+    "cell": "abc",
+}
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> dict[str, Path]:
+    untested = {
+        "id": "b",
+        "verdict": "not-testable",
+        "ours": None,
+        "band": None,
+        "why": "needs 12B",
+    }
+    by_notebook = {
+        "hub/models": [CLAIM, {**CLAIM, "id": "a", "verdict": "does-not-hold", "source": "ours"}],
+        "flow/language": [{**CLAIM, "part": "flow", "notebook": "flow/language", **untested}],
+    }
+    for name, claims in by_notebook.items():
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        (folder / "claims.json").write_text(json.dumps(claims))
+    return {name: tmp_path / name for name in by_notebook}
+
+
+def test_every_claim_is_there_with_its_verdict_and_place(runs: dict[str, Path]) -> None:
+    page = scoreboard(runs, {"hub": "Part II · The hub"})
+    assert page.startswith("# Scoreboard\n")
+    assert "## Part II · The hub" in page
+    assert "## Flow" in page
+    for verdict in ("holds", "does-not-hold", "not-testable"):
+        assert f'<span class="ts-verdict" data-verdict="{verdict}">' in page
+    assert 'href="notebooks/hub/models.html#claim-hub-mild"' in page
+    assert 'href="notebooks/flow/language.html#claim-b"' in page
+
+
+def test_a_row_has_both_numbers_the_band_the_scale_and_the_control(runs: dict[str, Path]) -> None:
+    row = next(line for line in scoreboard(runs).splitlines() if "claim-hub-mild" in line)
+    for part in (
+        *("27 to 122", "1.180 ± 0.010", "holds if at least 1.1", "Scale: MiniLM, 30,522 rows."),
+        *("Control: random rows: 1.00.", "The hub inflates &lt;the&gt; reading"),
+        'title="stated by the paper">P</abbr>',
+    ):
+        assert part in row
+
+
+def test_without_runs_it_says_so() -> None:
+    assert "No page has stated a claim yet." in scoreboard({})
+
+
+def test_counts_agree_in_number() -> None:
+    claims = [{"verdict": v, "profile": "smoke"} for v in ("holds", "does-not-hold", "holds")]
+    assert tally(claims) == (
+        "Of 3 claims, 2 hold, 1 does not hold and 0 are not testable at this scale "
+        "(profile `smoke`)."
+    )
