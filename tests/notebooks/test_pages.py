@@ -1,0 +1,99 @@
+"""Every page is made of the same parts, and its committed twin is the page."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+import pytest
+from jupytext.compare import compare_notebooks
+
+from tokenspace.press import layout, parameters
+from tokenspace.press.keys import code
+from tokenspace.press.plan import plan, profiles
+from tokenspace.press.sync import dumps, twin
+
+ROOT = layout.find_root(Path(__file__).parent)
+NAMES = layout.notebooks(ROOT)
+PAPERS = {"staircase", "hub", "flow", "curvature"}
+LONGEST = 40  # lines of code in a cell; what is longer belongs in lib/
+
+pytestmark = pytest.mark.parametrize("name", NAMES)
+
+
+def page(name: str) -> Any:
+    return twin(layout.source(ROOT, name).read_text())
+
+
+def prose(name: str) -> str:
+    return "\n\n".join(c.source for c in page(name).cells if c.cell_type == "markdown")
+
+
+def test_the_committed_twin_is_the_page(name: str) -> None:
+    path = layout.source(ROOT, name)
+    target = path.with_suffix(".ipynb")
+    assert target.is_file(), "run `make sync`"
+    committed = nbformat.read(target, as_version=4)
+    compare_notebooks(committed, jupytext.read(path), fmt="ipynb", allow_expected_differences=True)
+    assert target.read_text() == dumps(page(name)), "run `make sync`"
+
+
+def test_the_twin_runs_anywhere_and_shows_nothing_yet(name: str) -> None:
+    committed = nbformat.read(layout.source(ROOT, name).with_suffix(".ipynb"), as_version=4)
+    nbformat.validate(committed)
+    kernel = committed.metadata.kernelspec
+    assert (kernel.name, kernel.language) == ("python3", "python")
+    assert not any(c.get("outputs") or c.get("execution_count") for c in committed.cells)
+
+
+def test_the_page_opens_with_its_title_parameters_and_page(name: str) -> None:
+    cells = page(name).cells
+    assert cells[0].cell_type == "markdown"
+    assert cells[0].source.startswith("# ")
+    declared = parameters.read(page(name), name)
+    assert {"seed", "device"} <= set(declared)
+    codes = [c.source for c in cells if c.cell_type == "code"]
+    place = next(i for i, c in enumerate(cells) if "parameters" in c.metadata.get("tags", []))
+    assert codes[0] == cells[place].source
+    assert re.search(rf'Page\(\s*"{name}"', codes[1])
+    assert codes[-1].strip().startswith("page.footer(")
+
+
+def test_every_profile_can_run_it(name: str) -> None:
+    for profile in profiles(ROOT):
+        assert plan(ROOT, name, profile=profile).parameters
+
+
+def test_the_page_has_sections(name: str) -> None:
+    """A page with margin content but no `##` heading crashes the theme's script."""
+    assert len(re.findall(r"^## ", prose(name), flags=re.MULTILINE)) >= 3
+
+
+def test_a_reader_knows_who_speaks(name: str) -> None:
+    for voice in ("paper", "differs"):
+        assert re.search(rf"^:class: {voice}\b", prose(name), flags=re.MULTILINE), voice
+
+
+def test_exercises_have_solutions(name: str) -> None:
+    text = prose(name)
+    posed = re.findall(r"\{exercise\}[^\n]*\n:label: (\S+)", text)
+    solved = re.findall(r"\{solution(?:-start)?\} (\S+)", text)
+    assert 3 <= len(posed) <= 5
+    assert sorted(posed) == sorted(solved)
+    assert text.count("{solution-start}") == text.count("{solution-end}")
+
+
+def test_cells_are_short_and_import_the_installed_package(name: str) -> None:
+    for cell in page(name).cells:
+        if cell.cell_type == "code":
+            assert len(cell.source.splitlines()) <= LONGEST, cell.source.splitlines()[0]
+    text = code(page(name))
+    assert not re.search(r"sys\.path|%run\b", "\n".join(c.source for c in page(name).cells))
+    used = {
+        (node.module or "").split(".")[1]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tokenspace.")
+    }
+    assert not used & (PAPERS - {name.split("/")[0]})

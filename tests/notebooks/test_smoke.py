@@ -1,0 +1,67 @@
+"""Every page runs from top to bottom at the smoke profile, and leaves what the book needs."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tokenspace.press import layout
+from tokenspace.press.runner import Run, run_notebooks
+
+ROOT = layout.find_root(Path(__file__).parent)
+NAMES = layout.notebooks(ROOT)
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, Run]:
+    """Run what changed since the last time; a fresh clone runs everything."""
+    return {run.notebook: run for run in run_notebooks(NAMES, root=ROOT, profile="smoke")}
+
+
+def outputs(run: Run) -> list[Any]:
+    notebook = nbformat.read(run.folder / "executed.ipynb", as_version=4)
+    return [output for cell in notebook.cells for output in cell.get("outputs", [])]
+
+
+def shown(run: Run, what: str) -> list[Any]:
+    about = [o.get("metadata", {}).get("tokenspace", {}) for o in outputs(run)]
+    return [each[what] for each in about if what in each]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_shows_figures_claims_and_its_footer(runs: dict[str, Run], name: str) -> None:
+    figures = shown(runs[name], "figure")
+    assert figures
+    assert all(f["alt"] and f["caption"] for f in figures)
+    assert runs[name].claims()
+    (footer,) = shown(runs[name], "footer")
+    assert footer["profile"] == "smoke"
+    assert footer["command"] == f"tokenspace run {name} --profile smoke"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_label_that_is_referred_to_is_on_the_page(runs: dict[str, Run], name: str) -> None:
+    notebook = nbformat.read(runs[name].folder / "executed.ipynb", as_version=4)
+    texts = [c.source for c in notebook.cells if c.cell_type == "markdown"]
+    texts += [
+        o["data"]["text/markdown"]
+        for o in outputs(runs[name])
+        if "text/markdown" in o.get("data", {})
+    ]
+    referred = set(re.findall(r"\{numref\}`(?:[^`<]*<)?((?:fig|tbl)-[\w-]+)", "\n".join(texts)))
+    labels = {each["name"] for what in ("figure", "table") for each in shown(runs[name], what)}
+    assert referred <= labels
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_said_on_stderr(runs: dict[str, Run], name: str) -> None:
+    said = [o.text for o in outputs(runs[name]) if o.output_type == "stream" and o.name == "stderr"]
+    assert not said
+
+
+def test_claims_have_ids_of_their_own(runs: dict[str, Run]) -> None:
+    ids = Counter(claim["id"] for run in runs.values() for claim in run.claims())
+    assert not [each for each, count in ids.items() if count > 1]

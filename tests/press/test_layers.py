@@ -1,0 +1,40 @@
+"""Imports go one way: papers know sources, never press nor one another; press knows no paper."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tokenspace.press.keys import PACKAGE
+
+PAPERS = {"staircase", "hub", "flow", "curvature"}
+FORBIDDEN = {
+    "press": PAPERS | {"sources"},
+    "sources": PAPERS | {"press", "IPython"},
+    **{paper: (PAPERS - {paper}) | {"press", "IPython"} for paper in PAPERS},
+}
+MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p.parent.name in FORBIDDEN)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Name the packages that a module imports: `hub` for `tokenspace.hub.capture`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: import by full name"
+            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        yield from (name.removeprefix("tokenspace.").split(".")[0] for name in names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_imports_go_one_way(path: Path) -> None:
+    assert not set(imported(path)) & FORBIDDEN[path.parent.name]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_a_module_can_be_read_in_one_sitting(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 260  # about 250
