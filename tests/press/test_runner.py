@@ -55,13 +55,16 @@ def test_a_run_leaves_what_the_book_needs(
     assert left_behind(root) == []
 
 
-def test_nothing_is_run_twice_and_one_change_runs_one_notebook(root: Path, put: Put) -> None:
+def test_nothing_is_run_twice_and_one_change_runs_one_notebook(
+    root: Path, put: Put, capsys: pytest.CaptureFixture[str]
+) -> None:
     put("hub/a", "k: int = 1", "print(k)")
     changed = put("hub/b", "k: int = 1", "print(k)")
     first = run_notebooks(["hub/a", "hub/b"], root=root)
     again = run_notebooks(["hub/a", "hub/b"], root=root)
     assert [r.cached for r in first + again] == [False, False, True, True]
     assert [r.folder for r in first] == [r.folder for r in again]
+    assert "hub/a: unchanged since it was last run" in capsys.readouterr().err
     changed.write_text(changed.read_text().replace("print(k)", "print(-k)"))
     assert finished(root, "hub/b") is None
     assert [r.cached for r in run_notebooks(["hub/a", "hub/b"], root=root)] == [True, False]

@@ -65,7 +65,11 @@ def run_notebooks(
     root = root or find_root()
     plans = [plan(root, n, profile=profile, given=given, device=device) for n in names]
     new = {p.folder: p for p in plans if force or not p.folder.is_dir()}
-    done = _run_all(list(new.values()), timeout, force, jobs) if new else {}
+    with Report(len(new)) as report:
+        for p in plans:
+            if p.folder not in new:
+                report.line(f"{p.notebook}: unchanged since it was last run")
+        done = _run_all(list(new.values()), timeout, force, jobs, report)
     return [done.get(p.folder) or Run(p.notebook, p.profile, p.folder, True, 0.0) for p in plans]
 
 
@@ -76,13 +80,13 @@ def finished(root: Path, notebook: str, profile: str = PROFILE) -> Run | None:
 
 
 def _run_all(
-    plans: list[Plan], timeout: float | None, force: bool, jobs: int | None
+    plans: list[Plan], timeout: float | None, force: bool, jobs: int | None, report: Report
 ) -> dict[Path, Run]:
     workers = max(1, min(len(plans), jobs or cores()))
     threads = max(1, cores() // workers)
     sessions: list[Session] = []
     futures: dict[Path, Future[Run]] = {}
-    with Report(len(plans)) as report, ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         try:
             for p in plans:
                 sessions.append(_session(p, threads, timeout, report))
