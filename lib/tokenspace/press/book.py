@@ -14,6 +14,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import nbformat
+import yaml
 
 from tokenspace.errors import RunError
 from tokenspace.press.download import citation_names, plain_notebook
@@ -183,9 +184,14 @@ def _read(path: Path) -> Notebook:
 
 
 def _copy_tree(source: Path, target: Path) -> Iterator[Path]:
+    """Copy the book's sources, with the repository's address where a page asks for it."""
+    address = yaml.safe_load((source / "_config.yml").read_text())["repository"]["url"]
     for path in sorted(source.rglob("*")):
         if path.is_file() and not {"__pycache__", "_build"} & set(path.parts):
-            yield _write(target / path.relative_to(source), path.read_bytes())
+            content = path.read_bytes()
+            if path.suffix == ".md":
+                content = content.replace(b"REPOSITORY_URL", address.encode())
+            yield _write(target / path.relative_to(source), content)
 
 
 def _files(out: Path) -> Iterator[Path]:
