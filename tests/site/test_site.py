@@ -93,6 +93,13 @@ def test_pages_are_light(site: Path) -> None:
     assert {p: s for p, s in sizes.items() if s > LIMIT} == {}
 
 
+def test_the_index_leads_to_the_introduction(site: Path, browser: Any) -> None:
+    tab = browser.new_page()
+    tab.goto((site / "index.html").as_uri())
+    tab.wait_for_url((site / "intro.html").as_uri())
+    tab.close()
+
+
 def test_figures_change_with_the_page(site: Path, browser: Any) -> None:
     tab = browser.new_page(color_scheme="light")
     tab.goto((site / "intro.html").as_uri())
@@ -141,6 +148,21 @@ def test_solutions_are_folded_and_open(site: Path, browser: Any) -> None:
     assert not inside.is_visible()
     solution.locator(".admonition-title, summary").first.click()
     inside.wait_for(state="visible")
+    tab.close()
+
+
+def test_on_paper_everything_is_light_and_open(site: Path, browser: Any) -> None:
+    tab = browser.new_page(color_scheme="dark")
+    tab.goto((site / "notebooks/hub/estimators.html").as_uri())
+    closed = "document.querySelectorAll('details:not([open]), .toggle-hidden').length"
+    theme = "document.documentElement.dataset.theme"
+    before = tab.evaluate(closed), tab.evaluate(theme)
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert (tab.evaluate(closed), tab.evaluate(theme)) == (0, "light")
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert (tab.evaluate(closed), tab.evaluate(theme)) == before
+    assert before[0] > 0
+    assert before[1] == "dark"
     tab.close()
 
 
