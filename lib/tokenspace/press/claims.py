@@ -100,6 +100,9 @@ class Claim:
         inside = (low is None or self.ours >= low) and (high is None or self.ours <= high)
         return "holds" if inside else "does-not-hold"
 
+    def _ipython_display_(self) -> None:
+        """Show nothing more when a cell ends with a claim: the page has shown it."""
+
     def record(self) -> dict[str, Any]:
         """Give the claim as plain JSON data."""
         return {**asdict(self), "band": None if self.band is None else list(self.band)}
