@@ -117,15 +117,21 @@ def test_figures_change_with_the_page(site: Path, browser: Any) -> None:
     tab.close()
 
 
-def test_search_finds_pages_from_disk(site: Path, browser: Any) -> None:
+def test_search_finds_pages_from_disk_and_quotes_them(site: Path, browser: Any) -> None:
     tab = browser.new_page()
+    complaints: list[str] = []
+    tab.on("console", lambda m: complaints.append(m.text) if m.type != "log" else None)
+    tab.on("pageerror", lambda e: complaints.append(str(e)))
     tab.goto((site / "search.html").as_uri() + "?q=neighbours")
-    tab.wait_for_selector("#search-results ul.search li a")
-    found = tab.eval_on_selector_all("#search-results a", "links => links.map(a => a.href)")
+    tab.wait_for_selector("#search-results p.context")
+    found = tab.eval_on_selector_all("#search-results li a", "links => links.map(a => a.href)")
     assert any("notebooks/hub/estimators.html" in link for link in found)
-    assert all(link.startswith(site.as_uri()) for link in found)
     for link in found:
+        assert link.startswith(site.as_uri())
         assert Path(link.removeprefix("file://").split("?")[0].split("#")[0]).is_file()
+    quotes = tab.eval_on_selector_all("p.context", "quotes => quotes.map(q => q.innerText)")
+    assert sum("neighbour" in quote.lower() for quote in quotes) >= len(found) / 2
+    assert complaints == []
     tab.close()
 
 
