@@ -110,6 +110,7 @@ def point_at(monkeypatch: object, url: str, cache: Path) -> None:
 
     for name, value in (
         ("ENDPOINT", url),
+        ("HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}"),
         ("HF_HUB_CACHE", str(cache)),
         ("HF_HUB_OFFLINE", False),
         ("HF_HUB_DOWNLOAD_TIMEOUT", 5),
@@ -206,9 +207,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         body = body if cut is None else body[:cut]
-        self.request_seen.sent += len(body)
         try:
-            self.wfile.write(body)
+            for at in range(0, len(body), 65536):
+                self.request_seen.sent += self.wfile.write(body[at : at + 65536])
         except OSError:  # the client hung up, as it should on an answer it didn't ask for
             self.close_connection = True
         if cut is not None:

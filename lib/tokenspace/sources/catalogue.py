@@ -70,6 +70,25 @@ def packaged_tables() -> list[PackagedTable]:
     return [PackagedTable(name, **entry) for name, entry in _models()["packaged"].items()]
 
 
+@dataclass(frozen=True)
+class HubModel:
+    """A model worth reading from the Hub: whether the paper measured it, and whether its id is
+    certain. An id that doesn't resolve is one more failure to list, not a reason to stop."""
+
+    id: str
+    paper: bool
+    certain: bool
+
+
+def hub_models() -> list[HubModel]:
+    """Ids for `load_table`, the paper's own first.
+
+    >>> hub_models()[0]
+    HubModel(id='openai-community/gpt2', paper=True, certain=True)
+    """
+    return [HubModel(**entry) for entry in _models()["hub"]]
+
+
 def offline_hint() -> str:
     """The sentence that ends every error about something that can't be reached."""
     ready = ", ".join(t.name for t in packaged_tables() if t.installed)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from tokenspace.errors import SourceError, TableError
 from tokenspace.sources.suspect import not_a
-from tokenspace.sources.table import ROWS_AT_ONCE
 
+ROWS_AT_ONCE = 1024  # dequantizing makes three fp32 copies of them
 AS_STORED = {
     "F64": torch.float64,
     "F32": torch.float32,

@@ -1,6 +1,7 @@
 """A model's embedding table, from whatever store its files lie in."""
 
 import json
+from typing import Any
 
 from torch import Tensor
 
@@ -64,14 +65,20 @@ def is_tied(config: dict, weights: Weights, where: str) -> bool | None:
     The configuration's flag decides. Without it, a language model whose files hold no output
     matrix must use its input one.
     """
-    for part in (config, *(config.get(key) or {} for key in NESTED)):
-        if "tie_word_embeddings" in part:
-            return bool(part["tie_word_embeddings"])
+    flag = _setting(config, "tie_word_embeddings")
+    if flag is not None:
+        return bool(flag)
     heads = ("CausalLM", "LMHead", "MaskedLM", "ConditionalGeneration")
     speaks = any(head in str(a) for a in config.get("architectures") or () for head in heads)
     if speaks and find_table(weights.files, "output", where) is None:
         return True
     return None
+
+
+def _setting(config: dict, key: str) -> Any:
+    """A setting of the model, or of its language part when it has several parts."""
+    parts = (config, *(config.get(part) or {} for part in NESTED))
+    return next((part[key] for part in parts if part.get(key) is not None), None)
 
 
 def _choose(weights: Weights, side: str, tied: bool | None, config: dict) -> str:
@@ -98,9 +105,10 @@ def _read_scaled(weights: Weights, name: str, config: dict) -> tuple[Tensor, Ent
     if not entry.dtype.startswith("F8"):
         return rows, entry, None
     scale = scale_of(name, weights.files)
+    quantization = _setting(config, "quantization_config") or {}
     if scale is None:
-        refuse_if_scaled(name, entry.dtype, weights.files, config)
+        refuse_if_scaled(name, entry.dtype, weights.files, quantization)
         return rows, entry, None
-    block = (config.get("quantization_config") or {}).get("weight_block_size")
+    block = quantization.get("weight_block_size")
     pair = (int(block[0]), int(block[1])) if block else None
     return apply_scale(rows, weights.read(scale)[0], scale, pair), entry, scale

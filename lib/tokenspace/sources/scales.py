@@ -18,14 +18,14 @@ def scale_of(table: str, names: Iterable[str]) -> str | None:
     return next((table + e for e in ENDINGS if table + e in every), None)
 
 
-def refuse_if_scaled(table: str, stored: str, names: Iterable[str], config: dict) -> None:
+def refuse_if_scaled(table: str, stored: str, names: Iterable[str], quantization: dict) -> None:
     """Raise TableError for an fp8 table that lost its scale.
 
     It is taken to have had one when the configuration speaks of quantization or when other
     tensors of the checkpoint carry scales.
     """
     others = [n for n in names if n.endswith(ENDINGS)]
-    method = (config.get("quantization_config") or {}).get("quant_method")
+    method = quantization.get("quant_method")
     if not others and method is None:
         return
     signs = [f"quantization_config says {method}"] if method else []

@@ -26,14 +26,15 @@ class Weights:
     @cached_property
     def files(self) -> dict[str, str]:
         """File by tensor name."""
-        names = [n for n in self.store.files if n.endswith(".safetensors")]
-        indexes = [n for n in self.store.files if n.endswith(".safetensors.index.json")]
-        # An index for a file that isn't sharded, and a file without an index, are both common.
-        index = f"{SINGLE}.index.json" if f"{SINGLE}.index.json" in indexes else None
-        if SINGLE in names and index is None:
+        top = [n for n in self.store.files if "/" not in n] or list(self.store.files)
+        names = [n for n in top if n.endswith(".safetensors")]
+        indexes = [n for n in top if n.endswith(".safetensors.index.json")]
+        if SINGLE in names:  # as transformers does, whatever an index says
             names = [SINGLE]
-        elif index or len(indexes) == 1:
-            return self._from_index(index or indexes[0])
+        elif f"{SINGLE}.index.json" in indexes:
+            return self._from_index(f"{SINGLE}.index.json")
+        elif len(indexes) == 1:
+            return self._from_index(indexes[0])
         if not names:
             raise self._nothing_to_read()
         found: dict[str, str] = {}

@@ -1,0 +1,363 @@
+"""Public models from a Hub-shaped server on this machine: what travels, and what is refused."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from tests.sources.checkpoints import (
+    EMBED,
+    HEAD,
+    INDEX,
+    SHARDS,
+    config,
+    index,
+    random_rows,
+    save,
+    sharded,
+    single,
+    write,
+)
+from tests.sources.hub_server import HubServer, point_at
+
+from tokenspace.errors import SourceError, TableError
+from tokenspace.sources import load_table
+
+ROWS, OUT = random_rows(500, 16, seed=1), random_rows(500, 16, seed=2)
+FILE = "model.safetensors"
+
+
+def header_bytes(file: bytes) -> int:
+    return 8 + int.from_bytes(file[:8], "little")
+
+
+def kept(folder: Path) -> list[Path]:
+    return [p for p in folder.rglob("*") if p.is_file() and "tables" in p.parts]
+
+
+def test_of_a_sharded_model_only_one_tensor_travels(hub: HubServer) -> None:
+    files = sharded(ROWS, OUT)
+    commit = hub.add("org/model", files)
+    table = load_table("org/model")
+    assert torch.equal(table.rows, ROWS)
+    assert (table.name, table.stored, table.tied) == ("org/model", "BF16", False)
+    assert (table.tokenizer_size, table.padded_rows) == (497, 3)
+    assert table.origin == f"org/model@{commit[:12]}: {EMBED}"
+    sent = hub.sent()
+    assert sent[SHARDS[0]] == header_bytes(files[SHARDS[0]]) + ROWS.nbytes
+    assert SHARDS[1] not in sent
+    small = {name: len(data) for name, data in files.items() if not name.endswith(FILE[5:])}
+    assert {name: n for name, n in sent.items() if name in small} == small
+
+
+def test_the_other_side_takes_the_other_shard_alone(hub: HubServer) -> None:
+    files = sharded(ROWS, OUT)
+    hub.add("org/model", files)
+    assert torch.equal(load_table("org/model", side="output").rows, OUT)
+    assert SHARDS[0] not in hub.sent()
+    assert hub.sent()[SHARDS[1]] == header_bytes(files[SHARDS[1]]) + OUT.nbytes
+
+
+def test_a_second_load_reads_the_disk(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add("org/model", sharded(ROWS, OUT))
+    load_table("org/model")
+    before = hub.sent()
+    table = load_table("org/model")
+    assert torch.equal(table.rows, ROWS)
+    after = hub.sent()
+    assert {n: after[n] for n in after if n != "api"} == {
+        n: before[n] for n in before if n != "api"
+    }
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    asked = len(hub.seen)
+    assert torch.equal(load_table("org/model").rows, ROWS)
+    assert len(hub.seen) == asked
+
+
+def test_a_known_commit_needs_no_request(hub: HubServer) -> None:
+    commit = hub.add("org/model", single({EMBED: ROWS}))
+    load_table("org/model", revision=commit)
+    asked = len(hub.seen)
+    assert torch.equal(load_table(f"org/model@{commit}").rows, ROWS)
+    assert len(hub.seen) == asked
+
+
+def test_a_moved_branch_is_read_anew(hub: HubServer) -> None:
+    hub.add("org/model", single({EMBED: ROWS}))
+    assert torch.equal(load_table("org/model").rows, ROWS)
+    hub.add("org/model", single({EMBED: OUT}))
+    assert torch.equal(load_table("org/model").rows, OUT)
+
+
+def test_revisions_are_kept_apart(hub: HubServer) -> None:
+    hub.add("org/model", single({EMBED: OUT}), revision="step1000")
+    hub.add("org/model", single({EMBED: ROWS}))
+    assert torch.equal(load_table("org/model").rows, ROWS)
+    assert torch.equal(load_table("org/model", revision="step1000").rows, OUT)
+    assert torch.equal(load_table("org/model@step1000").rows, OUT)
+    assert torch.equal(load_table("org/model").rows, ROWS)
+
+
+def test_a_tied_model_without_index(hub: HubServer) -> None:
+    hub.add("org/model", single({EMBED: ROWS}, tied=True))
+    table = load_table("org/model", side="output")
+    assert (table.tied, table.tokenizer_size) == (True, None)
+    assert torch.equal(table.rows, ROWS)
+
+
+def test_an_untied_model_without_output_matrix(hub: HubServer) -> None:
+    hub.add("org/model", single({EMBED: ROWS}, tied=False))
+    with pytest.raises(TableError, match=r"org/model@\w{12}: .*tie_word_embeddings: false"):
+        load_table("org/model", side="output")
+
+
+def test_scaled_fp8_travels_with_its_scale(hub: HubServer) -> None:
+    rows, scale = random_rows(64, 16, torch.float8_e4m3fn), torch.rand(64, 1)
+    files = single({EMBED: rows, f"{EMBED}_scale": scale, "other": torch.zeros(999)})
+    hub.add("org/model", files)
+    table = load_table("org/model")
+    assert torch.equal(table.rows, rows.float() * scale)
+    assert hub.sent()[FILE] == header_bytes(files[FILE]) + 64 * 16 + 64 * 4
+
+
+def test_a_model_another_tool_downloaded_is_not_fetched_again(hub: HubServer) -> None:
+    from huggingface_hub import constants, hf_hub_download
+
+    hub.add("org/model", sharded(ROWS, OUT))
+    for name in sharded(ROWS, OUT):
+        hf_hub_download(
+            "org/model", name, endpoint=constants.ENDPOINT, cache_dir=constants.HF_HUB_CACHE
+        )
+    before = hub.sent()
+    assert torch.equal(load_table("org/model").rows, ROWS)
+    after = hub.sent()
+    assert all(after[name] == before[name] for name in before if name != "api")
+
+
+# What the server may do wrong, and what is said about it.
+BAD = {
+    "ignore-range": r"the server ignored the range and answered 200 with \d+ bytes.*pass its path",
+    "html": r"ignored the range and answered 200 with \d+ bytes of text/html",
+    "wrong-range": r"asked for bytes \d+-\d+, the server answered Content-Range bytes 0-",
+    "whole-as-part": r"the server answered Content-Range bytes 0-7/\d+ with \d+ bytes",
+    "long": "the server sent more than it was asked for",
+    "silent": r"cut off after 0 of 16000 bytes and 4 more tries brought nothing",
+    "other-commit": r"asked for commit \w{40}, the server has 0{40}",
+    "missing": r"org/model lists a file that it doesn't serve: Entry not found",
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_server_that_misbehaves_is_refused(kind: str, hub: HubServer, tmp_path: Path) -> None:
+    hub.add("org/model", single({EMBED: ROWS, "other": torch.zeros(99)}))
+    hub.misbehave[FILE] = kind
+    with pytest.raises(SourceError, match=BAD[kind]):
+        load_table("org/model")
+    assert not [p for p in kept(tmp_path) if p.suffix == ".safetensors" or p.suffix == ".part"]
+    hub.misbehave.clear()
+    assert torch.equal(load_table("org/model").rows, ROWS)
+
+
+def test_a_whole_file_sent_for_a_range_is_not_read_to_its_end(hub: HubServer) -> None:
+    """The connection is dropped: a mirror that ignores Range must not cost gigabytes."""
+    data = save({EMBED: torch.zeros(2**23, 1)})
+    hub.add("org/model", {"config.json": config(), FILE: data})
+    hub.misbehave[FILE] = "ignore-range"
+    with pytest.raises(SourceError, match="ignored the range"):
+        load_table("org/model")
+    assert hub.sent()[FILE] < len(data) / 2
+
+
+@pytest.mark.parametrize("length", [1, 15, 16, 1000])
+def test_a_short_answer_is_resumed_where_it_stopped(length: int, hub: HubServer) -> None:
+    rows = random_rows(length, 16, seed=3)
+    files = single({"first": torch.ones(3), EMBED: rows})
+    hub.add("org/model", files)
+    hub.misbehave[FILE] = "cut"
+    assert torch.equal(load_table("org/model").rows, rows)
+    assert hub.sent()[FILE] == header_bytes(files[FILE]) + rows.nbytes
+
+
+def test_a_file_truncated_on_the_server(hub: HubServer) -> None:
+    files = single({"other": torch.zeros(99), EMBED: ROWS})
+    hub.add("org/model", files)
+    hub.misbehave[FILE] = "truncate"
+    size = len(files[FILE]) // 2
+    with pytest.raises(SourceError, match=rf"truncated: .* ends at byte \d+, the file has {size}"):
+        load_table("org/model")
+    hub.add("org/empty", files | {FILE: b""})
+    hub.misbehave.clear()
+    with pytest.raises(SourceError, match=r"truncated on the server: bytes 0 to 8 .*it has 0"):
+        load_table("org/empty")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            b"<!DOCTYPE html><html></html>",
+            r"not a safetensors file .*b'<!DOCTYP', size 28.*web page",
+        ),
+        (b"version https://git-lfs.github.com/spec/v1", "Git LFS pointer"),
+        ((10**9).to_bytes(8, "little") + b"{}", "not a safetensors file"),
+        (b"\xe8\x03\0\0\0\0\0\0{}", r"truncated: its header needs 1008 bytes, the file has 10"),
+        (b"\x02\0\0\0\0\0\0\0{}", "none of its 0 tensors .*It has no tensors at all"),
+    ],
+)
+def test_a_file_that_is_not_what_its_name_says(data: bytes, message: str, hub: HubServer) -> None:
+    hub.add("org/model", {"config.json": config(), FILE: data})
+    with pytest.raises((SourceError, TableError), match=message):
+        load_table("org/model")
+    assert hub.sent()[FILE] <= len(data)
+
+
+def test_a_redirect_is_followed_and_the_token_stays_at_home(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    files = single({EMBED: ROWS})
+    hub.add("org/model", files)
+    with HubServer() as other:
+        other.add("org/model", files)
+        hub.misbehave[FILE], hub.elsewhere = "redirect", other.url
+        assert torch.equal(load_table("org/model").rows, ROWS)
+        assert other.sent()[FILE] == header_bytes(files[FILE]) + ROWS.nbytes
+        assert all("authorization" not in request.headers for request in other.seen)
+    assert all(r.headers["authorization"] == "Bearer hf_secret" for r in hub.seen if FILE in r.path)
+
+
+@pytest.mark.parametrize("to", ["", "file:///etc/passwd?", "http://127.0.0.1:1"])
+def test_a_redirect_to_nowhere_ends(to: str, hub: HubServer) -> None:
+    hub.add("org/model", single({EMBED: ROWS}))
+    hub.misbehave[FILE], hub.elsewhere = "redirect", to
+    with pytest.raises(SourceError, match="org/model"):
+        load_table("org/model")
+
+
+def test_a_server_error_is_tried_again_then_said(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda seconds: None)
+    hub.add("org/model", single({EMBED: ROWS}))
+    hub.misbehave[FILE] = "busy"
+    with pytest.raises(SourceError, match=r"org/model: http://127.* answered HTTP 500.*later"):
+        load_table("org/model")
+    assert sum(FILE in request.path for request in hub.seen) == 4
+
+
+def test_an_index_that_names_a_missing_shard(hub: HubServer) -> None:
+    files = sharded(ROWS, OUT)
+    del files[SHARDS[0]]
+    hub.add("org/model", files)
+    with pytest.raises(SourceError, match=f"index puts {EMBED} in {SHARDS[0]}, which isn't among"):
+        load_table("org/model")
+    hub.add("org/wrong", files | {INDEX: index({HEAD: SHARDS[1], EMBED: SHARDS[1]})})
+    with pytest.raises(
+        SourceError, match=f"puts {EMBED} in {SHARDS[1]}, whose header doesn't list"
+    ):
+        load_table("org/wrong")
+
+
+def test_models_that_cannot_be_had(hub: HubServer) -> None:
+    hub.add("org/gated", single({EMBED: ROWS}), gated=True)
+    hub.add("org/model", single({EMBED: ROWS}))
+    hub.add("org/pickled", {"config.json": config(), "pytorch_model.bin": b"x"})
+    hub.add("org/gguf", {"m-Q4_K_M.gguf": b"x"})
+    for spec, message in {
+        "org/absent": r"org/absent: no such public model at http.*HTTP 401.*hf auth login",
+        "org/gated": r"org/gated is gated: accept its terms at http.*/org/gated, then `hf auth",
+        "org/model@nope": "org/model has no revision nope",
+        "org/pickled": r"only pickled weights \(pytorch_model.bin\).*refs/pr/N",
+        "org/gguf": r"only GGUF: m-Q4_K_M\.gguf\. Pass the path",
+        "org/..": r"can't be the id of a model",
+    }.items():
+        with pytest.raises(SourceError, match=message):
+            load_table(spec)
+
+
+def test_something_that_is_no_hub(hub: HubServer) -> None:
+    hub.misbehave["api"] = "html"
+    with pytest.raises(
+        SourceError, match=r"didn't answer as the Hub does.*HF_ENDPOINT.*login page"
+    ):
+        load_table("org/model")
+
+
+def test_a_web_page_instead_of_the_configuration(hub: HubServer) -> None:
+    hub.add("org/model", single({EMBED: ROWS}) | {"config.json": b"<html>log in</html>"})
+    with pytest.raises(SourceError, match=r"config\.json isn't JSON \(first bytes b'<html>log"):
+        load_table("org/model")
+
+
+def test_an_unknown_tensor_lists_candidates(hub: HubServer) -> None:
+    hub.add("org/model", sharded(ROWS, OUT))
+    with pytest.raises(TableError, match=f"no tensor embed_tokens. Candidates: .*{EMBED}"):
+        load_table("org/model", tensor="embed_tokens")
+
+
+def test_no_network_names_what_works_without_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    point_at(monkeypatch, "http://127.0.0.1:1", tmp_path)
+    with pytest.raises(SourceError) as caught:
+        load_table("org/model")
+    message = str(caught.value)
+    assert "http://127.0.0.1:1 can't be reached" in message
+    assert message.endswith("Tables that work offline here: minilm, smollm2, glove.")
+
+
+def test_a_lost_network_leaves_what_was_fetched(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hub.add("org/model", sharded(ROWS, OUT))
+    load_table("org/model")
+    point_at(monkeypatch, "http://127.0.0.1:1", tmp_path / "cache")
+    assert torch.equal(load_table("org/model").rows, ROWS)
+    with pytest.raises(SourceError, match=r"can't be reached.*work offline"):
+        load_table("org/model", side="output")
+
+
+def test_offline_mode_says_so(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add("org/model", single({EMBED: ROWS}))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(SourceError, match=r"HF_HUB_OFFLINE is set .* work offline here: minilm"):
+        load_table("org/model")
+    assert not hub.seen
+
+
+def test_a_cache_that_cannot_be_written(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    hub.use(monkeypatch, tmp_path / "file")
+    hub.add("org/model", single({EMBED: ROWS}))
+    with pytest.raises(SourceError, match=r"the cache in .*file can't be used \(.*HF_HUB_CACHE"):
+        load_table("org/model")
+
+
+def test_the_environment_alone_is_enough(tmp_path: Path) -> None:
+    """As a reader does it: HF_ENDPOINT and HF_HUB_CACHE in the environment, one call."""
+    code = "from tokenspace.sources import load_table; print(load_table('org/model').rows.sum())"
+    with HubServer() as server:
+        server.add("org/model", single({EMBED: ROWS}))
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | server.environment(tmp_path / "cache"),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout.strip() == str(ROWS.sum())
+    assert (tmp_path / "cache" / "models--org--model").is_dir()
+
+
+def test_a_folder_of_that_name_comes_first(
+    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "org").mkdir()
+    write(tmp_path / "org" / "model", single({EMBED: OUT}))
+    hub.add("org/model", single({EMBED: ROWS}))
+    assert torch.equal(load_table("org/model").rows, OUT)
