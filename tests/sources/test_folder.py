@@ -239,13 +239,13 @@ def test_scaled_fp8_without_its_scale_is_refused(tmp_path: Path) -> None:
     ):
         load_table(folder)
     files = single({EMBED: rows})
-    files["config.json"] = config(quantization_config={"quant_method": "fp8"})
+    files["config.json"] = config(text_config={"quantization_config": {"quant_method": "fp8"}})
     with pytest.raises(TableError, match=r"its scale is missing.*quantization_config says fp8"):
         load_table(write(tmp_path, files))
 
 
 def test_plain_fp8_is_cast(tmp_path: Path) -> None:
     rows = random_rows(6, 4, E4M3)
-    table = load_table(write(tmp_path, single({EMBED: rows})))
+    table = load_table(write(tmp_path, single({EMBED: rows, "logit_scale": torch.tensor(2.0)})))
     assert (table.stored, table.rows.dtype) == ("F8_E4M3", E4M3)
     assert torch.equal(check_rows(table.rows), rows.float())

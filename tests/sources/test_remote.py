@@ -1,5 +1,6 @@
 """Public models from a Hub-shaped server on this machine: what travels, and what is refused."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import scan_cache_dir
 from tests.sources.checkpoints import (
     EMBED,
     HEAD,
@@ -23,7 +25,7 @@ from tests.sources.checkpoints import (
 from tests.sources.hub_server import HubServer, point_at
 
 from tokenspace.errors import SourceError, TableError
-from tokenspace.sources import load_table
+from tokenspace.sources import load_table, remote
 
 ROWS, OUT = random_rows(500, 16, seed=1), random_rows(500, 16, seed=2)
 FILE = "model.safetensors"
@@ -335,6 +337,44 @@ def test_a_cache_that_cannot_be_written(
     hub.add("org/model", single({EMBED: ROWS}))
     with pytest.raises(SourceError, match=r"the cache in .*file can't be used \(.*HF_HUB_CACHE"):
         load_table("org/model")
+
+
+def test_a_full_disk(hub: HubServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hub.add("org/model", single({EMBED: ROWS}))
+    fetch = remote.fetch
+
+    def full(url: str, where: str, start: int, end: int, *rest: object) -> int:
+        if end - start == ROWS.nbytes:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return fetch(url, where, start, end, *rest)
+
+    monkeypatch.setattr(remote, "fetch", full)
+    with pytest.raises(SourceError, match=r"can't be used \(No space left on device\)\. Free some"):
+        load_table("org/model")
+    assert {p.name for p in kept(tmp_path)} == {"main.json", "header"}
+
+
+def test_a_read_only_cache_still_gives_what_it_holds(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.add("org/model", sharded(ROWS, OUT))
+    load_table("org/model")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(remote, "_keep", refuse)
+    assert torch.equal(load_table("org/model").rows, ROWS)
+    with pytest.raises(SourceError, match="Read-only file system"):
+        load_table("org/model", side="output")
+
+
+def test_the_cache_stays_one_that_huggingface_understands(hub: HubServer, tmp_path: Path) -> None:
+    hub.add("org/model", sharded(ROWS, OUT))
+    load_table("org/model")
+    found = scan_cache_dir(tmp_path / "cache")
+    assert [repo.repo_id for repo in found.repos] == ["org/model"]
+    assert found.warnings == []
 
 
 def test_the_environment_alone_is_enough(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
@@ -71,7 +72,8 @@ class HubRepo:
             raise ValueError("no commit for this revision")
         files = [f.rfilename for f in info.siblings or []]
         listing = json.dumps([info.sha, files]).encode()
-        _keep(memo, lambda file: file.write(listing))
+        with suppress(OSError):  # a shared cache may be read-only and still hold the table
+            _keep(memo, lambda file: file.write(listing))
         return info.sha, files
 
     def small(self, name: str) -> Path:
@@ -92,17 +94,17 @@ class HubRepo:
         if whole:
             return read_header(whole)
         where, kept = f"{self.where}/{name}", self._path(name, "header")
-        if not kept.exists():
-            first = bytearray()
-            size = self._fetch(name, 0, 8, first.extend)
-            length = header_length(bytes(first), size, where)
-            raw = bytearray()
-            self._fetch(name, 8, 8 + length, raw.extend)
-            parse_header(bytes(raw), size, where)
-            with explained(self.repo, self.revision):
-                _keep(kept, lambda file: file.write(size.to_bytes(8, "little") + raw))
-        content = kept.read_bytes()
-        return parse_header(content[8:], int.from_bytes(content[:8], "little"), where)
+        if kept.exists():
+            content = kept.read_bytes()
+            return parse_header(content[8:], int.from_bytes(content[:8], "little"), where)
+        first, raw = bytearray(), bytearray()
+        size = self._fetch(name, 0, 8, first.extend)
+        length = header_length(bytes(first), size, where)
+        self._fetch(name, 8, 8 + length, raw.extend)
+        entries = parse_header(bytes(raw), size, where)
+        with suppress(OSError):
+            _keep(kept, lambda file: file.write(size.to_bytes(8, "little") + raw))
+        return entries
 
     def tensor(self, name: str, entry: Entry) -> Tensor:
         """One tensor by range requests, written to disk as it comes and mapped from there."""

@@ -24,7 +24,7 @@ def refuse_if_scaled(table: str, stored: str, names: Iterable[str], quantization
     It is taken to have had one when the configuration speaks of quantization or when other
     tensors of the checkpoint carry scales.
     """
-    others = [n for n in names if n.endswith(ENDINGS)]
+    others = [n for n in names if n.endswith(tuple("weight" + e for e in ENDINGS))]
     method = quantization.get("quant_method")
     if not others and method is None:
         return
