@@ -11,9 +11,10 @@ import math
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
+from scipy.stats import norm
 from torch import Tensor
 
-from tokenspace.errors import TableError
+from tokenspace.errors import ParameterError, TableError
 from tokenspace.hub.dimension import log_ratios
 from tokenspace.hub.neighbours import Neighbours
 
@@ -44,18 +45,30 @@ def token_groups(neighbours: Neighbours, hub_rows: Int[Tensor, " h"]) -> Int[Ten
 
 
 def prefers_hub(
-    r_core: Float[Tensor, " q"], rho: Float[Tensor, " q"], s: float, h: int, D: int
+    r_core: Float[Tensor, " q"],
+    rho: Float[Tensor, " q"],
+    s: float,
+    h: int,
+    D: int,
+    order: int | None = None,
 ) -> Bool[Tensor, " q"]:
-    """Predicted capture: r_core^2 > rho^2 + s^2 - 2 rho s sqrt(2 ln h / D).
+    """Predicted capture: r_core^2 > rho^2 + s^2 - 2 rho s z / sqrt(D), z = sqrt(2 ln h).
 
     r_core is the distance to the nearest row outside the hub, rho the token's length, s the hub
     rows' length, h their number. For equal lengths and s -> 0: nearest-neighbour cosine < 1/2.
+    The paper's z bounds the largest of h normals; order = 1 or 2 takes the expected largest or
+    second largest instead (Blom 1958), so that 2 predicts `captured` itself.
 
     >>> prefers_hub(torch.tensor([0.9, 1.1]), torch.ones(2), s=0.01, h=300, D=512).tolist()
     [False, True]
     """
-    gain = 2 * rho * s * math.sqrt(2 * math.log(h) / D)
-    return r_core**2 > rho**2 + s**2 - gain
+    if order is None:
+        z = math.sqrt(2 * math.log(h))
+    elif 1 <= order <= h:
+        z = float(norm.ppf((h - order + 0.625) / (h + 0.25)))
+    else:
+        raise ParameterError(f"order = {order}: a hub of {h} rows has orders 1 to {h}.")
+    return r_core**2 > rho**2 + s**2 - 2 * rho * s * z / math.sqrt(D)
 
 
 def captured_reading(rho: float, s: float, h: int, D: int) -> float:

@@ -14,6 +14,7 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.signal import find_peaks
 from torch import Tensor
 
+from tokenspace.errors import TableError
 from tokenspace.hub.capture import captured, ghost
 from tokenspace.hub.dimension import mle
 from tokenspace.hub.neighbours import Neighbours
@@ -41,7 +42,7 @@ class Verdict:
     inert: bool
     captured: float  # both first neighbours are hub rows
     touched: float  # at least one is
-    ghost: float  # the reading of the hub-free table if a hub sat at the origin
+    ghost: float | None  # the hub-free table with a hub at the origin; None: it captures all
     why: str
 
 
@@ -57,7 +58,8 @@ def lengths(rows: Float[Tensor, "n d"]) -> Float64[Tensor, " n"]:
 def reflection(rows: Float[Tensor, "n d"]) -> Hub:
     """The hub without parameters: H = {rho_i < median(rho)^2 / max(rho)}.
 
-    A row is short if it lies further below the median, in logs, than any row lies above it.
+    A row is short if it lies further below the median, in logs, than any row lies above it, by
+    more than the rounding of the rows' own type (else a normalized table would have a hub).
 
     >>> rows = torch.tensor([[1.0], [1.1], [0.9], [1.2], [-1.0], [0.1]])
     >>> reflection(rows).rows.tolist()
@@ -65,7 +67,8 @@ def reflection(rows: Float[Tensor, "n d"]) -> Hub:
     """
     rho = lengths(rows)
     middle, top = float(np.median(rho.numpy())), float(rho.max())
-    threshold = middle**2 / top if top else 0.0
+    rounding = 1 - 8 * torch.finfo(rows.dtype).eps
+    threshold = middle * (middle / top) * rounding if top else 0.0
     return Hub((rho < threshold).nonzero().flatten(), threshold, middle, top)
 
 
@@ -91,7 +94,8 @@ def valley(rows: Float[Tensor, "n d"]) -> float | None:
     peaks, found = find_peaks(density, prominence=0)
     main = peaks[np.argmax(density[peaks])]
     for peak in reversed(peaks[(peaks < main) & (found["prominences"] >= density[peaks] / 2)]):
-        bottom = peak + int(np.argmin(density[peak:main]))
+        between = density[peak:main]  # often zero over a stretch: take its middle
+        bottom = peak + int(np.median(np.flatnonzero(between == between.min())))
         if count[:bottom].sum() >= np.sqrt(len(x)):
             return float(np.exp((edge[bottom] + edge[bottom + 1]) / 2))
     return None
@@ -121,10 +125,15 @@ def judge(
     both = captured(neighbours, hub_rows)[core]
     # with no core query there is nothing to capture
     share, pairs = (float(v.sum()) / max(1, len(v)) for v in (touched, both))
-    without, phantom = mle(free.r1, free.r2).value, mle(*ghost(free.r1, free.r2, rho)).value
+    without = mle(free.r1, free.r2).value
+    phantom: float | None
+    try:
+        phantom = mle(*ghost(free.r1, free.r2, rho)).value
+        what_if = f"a ghost hub at the origin would read {phantom:.2f}"
+    except TableError:
+        phantom, what_if = None, "a ghost hub at the origin would capture every token"
     why = (
         f"{len(hub_rows)} hub rows; {pairs:.1%} of core tokens have both first neighbours among "
-        f"them, {share:.1%} at least one; without the hub {without:.2f}, with a ghost hub at the "
-        f"origin {phantom:.2f}"
+        f"them, {share:.1%} at least one; without the hub {without:.2f}, {what_if}"
     )
     return Verdict(share < INERT_BELOW, pairs, share, phantom, why)

@@ -60,7 +60,8 @@ def plant(
     """
     n, D = rows.shape
     size = s * float(lengths(rows).median()) / math.sqrt(D)
-    hub = size * torch.randn(h, D, generator=_generator(seed), dtype=rows.dtype)
+    g = _generator(seed + 1_000_003)  # or rows drawn by the same seed would be parallel to the hub
+    hub = size * torch.randn(h, D, generator=g, dtype=rows.dtype)
     return torch.cat([rows, hub]), torch.arange(n, n + h)
 
 

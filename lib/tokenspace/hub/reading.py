@@ -7,6 +7,7 @@ Queries may be subsampled; the table never is, since that would move every neigh
 
 import time
 from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError, TableError
 from tokenspace.hub.detection import Hub, Verdict, judge, lengths, reflection
-from tokenspace.hub.dimension import limit_note, median, mle, policy_note
+from tokenspace.hub.dimension import facco, limit_note, median, mle, policy_note
 from tokenspace.hub.local import lid_harmonic
 from tokenspace.hub.neighbours import Neighbours, nearest
 from tokenspace.sources import EmbeddingTable, check_rows
@@ -34,6 +35,7 @@ class Values:
     queries: int
     mle: float | None = None
     se: float | None = None
+    facco: float | None = None
     median: float | None = None
     lid20: float | None = None  # harmonic mean of local dimension, at 4,096 queries at most
     lid20_se: float | None = None
@@ -104,7 +106,7 @@ def read_dimension(
     rows = check_rows(table.rows)
     (n, d), rho = rows.shape, lengths(rows)
     zero_rows, first = int((rho == 0).sum()), earliest(rows)
-    ids = first.unique()
+    ids = (first == torch.arange(n)).nonzero().flatten()
     if len(ids) < n:
         rows, rho = rows[ids], rho[ids]
     hub, chosen = reflection(rows), _draw(len(rows), queries, seed)
@@ -141,18 +143,13 @@ def earliest(rows: Float[Tensor, "n d"]) -> Int64[Tensor, " n"]:
     >>> earliest(torch.tensor([[1.0], [2.0], [1.0], [0.0], [-0.0]])).tolist()
     [0, 1, 0, 3, 3]
     """
-    bits = torch.int32 if rows.dtype == torch.float32 else torch.int64
-    generator = torch.Generator().manual_seed(0)
-    weight = torch.randint(-(2**62), 2**62, (rows.shape[1],), generator=generator)
-    keys = torch.cat([((b + 0.0).view(bits) * weight).sum(1) for b in torch.split(rows, 16384)])
-    order = keys.argsort(stable=True)  # equal rows have equal keys, the earliest first
-    new = torch.ones(len(rows), dtype=torch.bool)
-    new[1:] = keys[order][1:] != keys[order][:-1]
-    first, later = order[new][new.cumsum(0) - 1][~new], order[~new]
-    equal = (rows[later] == rows[first]).all(dim=1)
-    found = torch.arange(len(rows))
-    found[later[equal]] = first[equal]
-    return found
+    seen: dict[bytes, int] = {}
+    found: list[int] = []
+    for block in torch.split(rows, 16384):
+        for row in (block + 0.0).numpy():  # -0 + 0 = 0
+            digest = blake2b(row.tobytes(), digest_size=16).digest()
+            found.append(seen.setdefault(digest, len(found)))
+    return torch.tensor(found)
 
 
 @dataclass(frozen=True)
@@ -180,6 +177,7 @@ class _Reader:
         notes = [policy_note(estimate.n_zero_distance, estimate.n_ties)]
         notes.append(limit_note(estimate.value, len(rows)))
         try:
+            values["facco"] = facco(found.r1, found.r2).value
             values["median"] = median(found.r1, found.r2).value
             local = lid_harmonic(self.twenty(rows, at).distances, K)
             values |= {"lid20": local.value, "lid20_se": local.se}
