@@ -180,7 +180,7 @@ def _first_line(path: Path, cell: int) -> str:
 
 
 def _read(path: Path) -> Notebook:
-    return nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    return nbformat.read(path, as_version=4)
 
 
 def _copy_tree(source: Path, target: Path) -> Iterator[Path]:

@@ -177,6 +177,4 @@ def _output(output: Any, names: Mapping[str, str]) -> Iterator[Any]:
     if figure := output.get("metadata", {}).get("tokenspace", {}).get("figure"):
         caption = plain_markdown(figure["caption"], names)
         text = f"**{names[figure['name']]}.** {caption}"
-        yield nbformat.v4.new_output(  # type: ignore[no-untyped-call]
-            "display_data", {"text/markdown": text}
-        )
+        yield nbformat.v4.new_output("display_data", {"text/markdown": text})

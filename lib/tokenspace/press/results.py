@@ -65,7 +65,7 @@ def record(
 ) -> None:
     """Write a run's files beside its `executed.ipynb`."""
     path = folder / "executed.ipynb"
-    notebook = cleaned(nbformat.read(path, as_version=4))  # type: ignore[no-untyped-call]
+    notebook = cleaned(nbformat.read(path, as_version=4))
     found = claims(notebook, name, profile)
     write(path, dumps(notebook))
     write(folder / "params.yaml", yaml.safe_dump(dict(parameters), sort_keys=False))

@@ -173,13 +173,13 @@ def _injected(p: Plan) -> Any:
     """Put the values that differ from the defaults into a cell below the parameters cell."""
     if not p.changed:
         return p.twin
-    cell = nbformat.v4.new_code_cell(  # type: ignore[no-untyped-call]
+    cell = nbformat.v4.new_code_cell(
         translate_parameters(KERNEL, "python", p.changed, "Parameters of this run"),
         id="injected-parameters",
         metadata={"tags": ["injected-parameters"]},
     )
     place = next(i for i, c in enumerate(p.twin.cells) if TAG in c.metadata.get("tags", []))
-    return nbformat.from_dict(  # type: ignore[no-untyped-call]
+    return nbformat.from_dict(
         {**p.twin, "cells": [*p.twin.cells[: place + 1], cell, *p.twin.cells[place + 1 :]]}
     )
 

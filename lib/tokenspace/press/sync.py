@@ -38,16 +38,14 @@ def twin(text: str) -> Any:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
         cells.append(cell)
-    notebook = nbformat.v4.new_notebook(  # type: ignore[no-untyped-call]
-        cells=cells, metadata=METADATA, nbformat_minor=5
-    )
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata=METADATA, nbformat_minor=5)
     nbformat.validate(notebook)
     return notebook
 
 
 def dumps(notebook: Any) -> str:
     """Write a notebook as text, the same for the same cells."""
-    text: str = nbformat.writes(notebook, version=nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
+    text: str = nbformat.writes(notebook, version=nbformat.NO_CONVERT)
     return text.rstrip("\n") + "\n"
 
 
