@@ -106,7 +106,7 @@ class Page:
         if not caption.strip():
             raise PageError(f"table {name!r} has no caption")
         self._claim_name(name, "tbl-")
-        caption = cleandoc(caption)
+        caption = " ".join(caption.split())  # a directive has its title on one line
         if self._folder:
             path = self._folder / "tables" / f"{name}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
