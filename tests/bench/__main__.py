@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from tqdm import tqdm
-
 from tests.bench.page import write_page
 from tests.bench.rows import ROWS, Row
+from tqdm import tqdm
 
 OUT = Path("build/bench")
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
