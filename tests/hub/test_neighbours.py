@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from tokenspace.errors import TableError
 from tokenspace.hub import nearest, nearest_prefixes
-from tokenspace.hub import neighbours as module
+from tokenspace.hub.certificate import UNIT_ROUNDOFF, Prepared
 from tokenspace.sources import load_table
 
 
@@ -179,9 +179,9 @@ def test_a_gpu_gives_the_same_rows():
 def test_certificate_bound_covers_the_observed_rounding():
     """The fp32 keys are off by less than the bound that certifies them."""
     rows = gaussian(400, 300) * 3 + 1
-    table = module._Table(rows, "cpu", None, False)
+    table = Prepared(rows, "cpu", None, False)
     keys = (table.left(slice(None)) @ table.right.T).double()
     true = torch.cdist(rows.double(), rows.double()).square() / 2 / table.scale**2
-    gamma = (300 + 8) * module.UNIT_ROUNDOFF
+    gamma = (300 + 8) * UNIT_ROUNDOFF
     bound = gamma * (table.length[:, None] + table.length[None]).square() / 2
     assert ((keys - true).abs() <= bound).all()

@@ -8,24 +8,19 @@ certifies each row with a bound on the first pass's rounding; a row that can't b
 looked up again with more candidates, and in the end by every distance in fp64.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeVar
 
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
-from tqdm import tqdm
 
 from tokenspace.errors import TableError
-from tokenspace.sources import check_rows
+from tokenspace.hub.certificate import Prepared, certified, measure, search_in_fp64
 
 SPARE = 2  # candidates kept beyond k in the first pass
 WIDE = 64  # candidates kept beyond k for the rows that the first pass left in doubt
-UNIT_ROUNDOFF = 2.0**-24  # of fp32
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ def nearest(
     >>> nearest(torch.tensor([[0.0], [1.0], [3.0]])).indices.tolist()
     [[1, 2], [0, 2], [1, 0]]
     """
-    table = _Table(rows, device, block, progress)
+    table = Prepared(rows, device, block, progress)
     n = len(table.rows)
     _check_k(k, n)
     if queries is None:
@@ -102,7 +97,7 @@ def nearest_prefixes(
     if not cuts or sorted(set(cuts)) != cuts or cuts[-1] > len(order):
         raise TableError(f"cuts must ascend within the {len(order)} rows of `order`, got {cuts}")
     _check_k(k, cuts[0])
-    table = _Table(rows[order], device, block, progress)
+    table = Prepared(rows[order], device, block, progress)
     return [
         replace(found, indices=order[found.indices], queries=order[found.queries])
         for found in _self_join(table, cuts, k)
@@ -112,44 +107,6 @@ def nearest_prefixes(
 def _check_k(k: int, n: int) -> None:
     if not 1 <= k < n:
         raise TableError(f"k = {k} neighbours need at least {max(k, 1) + 1} rows, got {n}")
-
-
-class _Table:
-    """Rows prepared for the first pass: `right` holds [x, 1, h], scaled to a longest row of 1."""
-
-    def __init__(
-        self, rows: Tensor, device: str | torch.device, block: int | None, progress: bool
-    ) -> None:
-        self.rows = check_rows(rows)
-        self.device, self.progress = torch.device(device), progress
-        self.block = block or (8192 if self.device.type == "cuda" else 640)
-        n, d = self.rows.shape
-        chunks = range(0, n, 65536)
-        mean = sum(self.rows[a : a + 65536].double().sum(0) for a in chunks) / n
-        # Rounding the centre moves every row alike. The subtraction is done in the rows' own type.
-        centre = torch.as_tensor(mean).to(self.rows.dtype)
-        self.right = torch.empty(n, d + 2, device=self.device)
-        x = self.right[:, :d]
-        for a in chunks:
-            x[a : a + 65536] = self.rows[a : a + 65536] - centre
-        length = torch.linalg.vector_norm(x, dim=1)
-        self.scale = float(length.max()) or 1.0
-        if self.scale == float("inf"):
-            raise TableError("rows too long for fp32 distances: divide the table by its norm")
-        x /= self.scale
-        length = length / self.scale
-        self.right[:, d] = 1.0
-        self.right[:, d + 1] = length**2 / 2
-        self.length = length.double().cpu()
-
-    def left(self, chosen: slice | Tensor) -> Tensor:
-        """[-x, h, 1] of the chosen rows."""
-        right = self.right[chosen]
-        d = right.shape[1] - 2
-        return torch.cat([-right[:, :d], right[:, d + 1 :], right[:, d : d + 1]], dim=1)
-
-    def bar(self, blocks: Iterable[T]) -> Iterable[T]:
-        return tqdm(blocks, desc="neighbours", unit="block", disable=not self.progress)
 
 
 class _Candidates:
@@ -176,7 +133,7 @@ class _Candidates:
         return keys, self.ids[rows].cpu().masked_fill(keys.isinf(), -1)
 
 
-def _self_join(table: _Table, cuts: list[int], k: int) -> Iterator[Neighbours]:
+def _self_join(table: Prepared, cuts: list[int], k: int) -> Iterator[Neighbours]:
     """Every row against every row before it, both sides updated; an answer at each cut."""
     n = cuts[-1]
     held = _Candidates(n, k + SPARE, table.device)
@@ -195,7 +152,7 @@ def _self_join(table: _Table, cuts: list[int], k: int) -> Iterator[Neighbours]:
             yield _settle(table, torch.arange(row.stop), held[: row.stop], k, row.stop)
 
 
-def _look_up(table: _Table, queries: Tensor, keep: int, n: int) -> tuple[Tensor, Tensor]:
+def _look_up(table: Prepared, queries: Tensor, keep: int, n: int) -> tuple[Tensor, Tensor]:
     """Candidates of some rows among the first n."""
     held = _Candidates(len(queries), keep, table.device)
     wanted = queries.to(table.device)
@@ -212,61 +169,20 @@ def _look_up(table: _Table, queries: Tensor, keep: int, n: int) -> tuple[Tensor,
 
 
 def _settle(
-    table: _Table, queries: Tensor, held: tuple[Tensor, Tensor], k: int, n: int
+    table: Prepared, queries: Tensor, held: tuple[Tensor, Tensor], k: int, n: int
 ) -> Neighbours:
     """Measure the candidates in fp64; look up again the rows that this can't certify."""
     keys, ids = held
     parts = zip(queries.split(128), ids.split(128), strict=True)  # small: they stay in the cache
-    measured = [_measure(table, *part) for part in parts]
+    measured = [measure(table, *part) for part in parts]
     distances = torch.cat([far[:, :k] for far, _ in measured])
     indices = torch.cat([near[:, :k] for _, near in measured])
-    sure = _certified(table, queries, distances[:, -1], keys[:, -1])
+    sure = certified(table, queries, distances[:, -1], keys[:, -1])
     doubt = (~sure).nonzero()[:, 0]
     if len(doubt) and keys.shape[1] < k + WIDE:
         again = _settle(table, queries[doubt], _look_up(table, queries[doubt], k + WIDE, n), k, n)
         distances[doubt], indices[doubt] = again.distances, again.indices
     else:
         for some in doubt.split(64):
-            distances[some], indices[some] = _search_in_fp64(table, queries[some], k, n)
+            distances[some], indices[some] = search_in_fp64(table, queries[some], k, n)
     return Neighbours(distances, indices, queries, len(doubt))
-
-
-def _measure(table: _Table, queries: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Candidates by their distance in fp64, ties by row id; empty places come last."""
-    ids = ids.sort(dim=1).values
-    gap = table.rows[ids.clamp(min=0)].double() - table.rows[queries].double()[:, None]
-    own_or_none = (ids == queries[:, None]) | (ids < 0)  # a small table keeps the row itself
-    far = gap.square_().sum(2).sqrt_().masked_fill_(own_or_none, float("inf"))
-    far, order = far.sort(dim=1, stable=True)
-    return far, ids.gather(1, order)
-
-
-def _certified(table: _Table, queries: Tensor, r: Tensor, worst_key: Tensor) -> Tensor:
-    """Whether no row outside the candidates can lie within the k-th distance r.
-
-    Such a row has a key of at least the worst key kept (infinite where all rows were kept). A row
-    within r of x is at most |x| + r long, and a sum of d + 2 products is off by at most
-    γ Σ|products|, γ = tu/(1 − tu), in any order of summation (Higham 2002, §3.1); t counts six more
-    roundings for the centring and h.
-    """
-    t = table.rows.shape[1] + 8
-    gamma = t * UNIT_ROUNDOFF / (1 - t * UNIT_ROUNDOFF)
-    r = r / table.scale
-    x = table.length[queries]
-    error = gamma * (2 * x + r).square() / 2 + 1e-37
-    return r.square() / 2 + error < worst_key
-
-
-def _search_in_fp64(table: _Table, queries: Tensor, k: int, n: int) -> tuple[Tensor, Tensor]:
-    """Every distance in fp64 by differences, ties by row id."""
-    wanted = table.rows[queries].double()
-    far = torch.cat(
-        [
-            torch.cdist(wanted, part.double(), compute_mode="donot_use_mm_for_euclid_dist")
-            for part in table.rows[:n].split(16384)
-        ],
-        dim=1,
-    )
-    far[torch.arange(len(queries)), queries] = float("inf")
-    far, order = far.sort(dim=1, stable=True)
-    return far[:, :k], order[:, :k]
