@@ -1,6 +1,7 @@
 """The `tokenspace` command. What a command needs is imported inside it, so that help is quick."""
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
@@ -56,6 +57,8 @@ def main(
 ) -> None:
     """Token embeddings: where they come from, what shape they have, what that does."""
     signal.signal(signal.SIGTERM, _terminated)
+    # Threads that spin while they wait slow everything on a busy machine; torch reads this once.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:

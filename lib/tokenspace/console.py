@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
 from tokenspace.press.claims import SOURCES, VERDICTS, interval, number
 
@@ -92,17 +94,12 @@ def show_tables(tables: Iterable["PackagedTable"]) -> None:
 
 
 def show_claims(claims: Iterable[dict[str, Any]]) -> None:
-    """Print claims with their verdicts."""
-    shown = Table("verdict", "claim", "paper", "ours", "holds if", "source", "profile")
+    """Print claims with their verdicts, the paper's number and ours."""
     style = {"holds": "green", "does-not-hold": "red", "not-testable": "dim"}
     for claim in claims:
-        shown.add_row(
-            f"[{style[claim['verdict']]}]{VERDICTS[claim['verdict']]}[/]",
-            claim["statement"],
-            claim["paper"] or "–",
-            number(claim["ours"], claim["uncertainty"]),
-            interval(claim["band"]),
-            SOURCES[claim["source"]],
-            claim["profile"],
-        )
-    out.print(shown)
+        verdict, ours = claim["verdict"], number(claim["ours"], claim["uncertainty"])
+        out.print(f"[{style[verdict]}]{VERDICTS[verdict]}[/]", f"[bold]{claim['id']}[/]")
+        facts = f"ours {ours}, holds if {interval(claim['band'])}, paper: {claim['paper'] or '–'}"
+        lines = [claim["statement"], facts, f"{SOURCES[claim['source']]}; {claim['scale']}"]
+        for line in [*lines, *filter(None, [claim["why"]])]:
+            out.print(Padding(Text(line), (0, 0, 0, 4)))

@@ -147,10 +147,12 @@ def test_time_runs_out_for_the_notebook_as_a_whole(root: Path, put: Put) -> None
     ],
 )
 def test_a_dead_kernel_is_explained(root: Path, put: Put, cell: str, said: str) -> None:
-    put("hub/toy", "k: int = 0", f"import os; {cell}")
+    put("hub/toy", "k: int = 0", "print('before')", f"import os; {cell}")
     with pytest.raises(RunError) as error:
         run_notebooks(["hub/toy"], root=root)
-    assert f"hub/toy, cell 3: the kernel died, {said}" in str(error.value)
+    assert f"hub/toy, cell 4: the kernel died, {said}" in str(error.value)
+    (kept,) = (root / "build" / "runs" / "hub" / "toy" / "failed").glob("*/executed.ipynb")
+    assert nbformat.read(kept, 4).cells[2].outputs[0].text == "before\n"
     assert ("bad_alloc" in str(error.value)) == ("bad_alloc" in cell)  # its last words
     assert left_behind(root) == []
 

@@ -109,9 +109,11 @@ def _run_all(
 
 def _session(p: Plan, threads: int, timeout: float | None, report: Report) -> Session:
     partial = _partial(p)
+    wanted = os.environ.get("OMP_NUM_THREADS", str(threads))  # a reader who sets it means it
     environment = {
-        **dict.fromkeys(THREADS, str(threads)),
-        **os.environ,  # a reader who sets the threads means it
+        **dict.fromkeys(THREADS, wanted),
+        "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin while they wait slow the other notebooks
+        **os.environ,
         "TOKENSPACE_RUN": str(partial),
         "TOKENSPACE_PROFILE": p.profile,
         "TOKENSPACE_COMMAND": p.command,
@@ -122,6 +124,7 @@ def _session(p: Plan, threads: int, timeout: float | None, report: Report) -> Se
     return Session(
         p.notebook,
         environment,
+        partial / "executed.ipynb",
         partial / "kernel.log",
         timeout,
         on_cell=lambda index: report.cell(p.notebook, index),
@@ -139,7 +142,7 @@ def _run(p: Plan, session: Session, force: bool, report: Report) -> Run:
         page = _injected(p)
         report.start(p.notebook, len(page.cells))
         write(partial / "input.ipynb", dumps(page))
-        execute(partial / "input.ipynb", partial / "executed.ipynb", session)
+        execute(partial / "input.ipynb", session)
         seconds = time.monotonic() - start
         about = {
             "notebook": p.notebook,
