@@ -7,6 +7,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from filelock import FileLock
 
 from tokenspace.press import layout
 from tokenspace.press.runner import Run, run_notebooks
@@ -15,10 +16,14 @@ ROOT = layout.find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)
 
 
-@pytest.fixture(scope="module")
-def runs() -> dict[str, Run]:
-    """Run what changed since the last time; a fresh clone runs everything."""
-    return {run.notebook: run for run in run_notebooks(NAMES, root=ROOT, profile="smoke")}
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[str, Run]:
+    """Run what changed since the last time; a fresh clone runs everything, once for all workers."""
+    shared = tmp_path_factory.getbasetemp()
+    if worker_id != "master":
+        shared = shared.parent
+    with FileLock(shared / "site.lock"):  # the site's tests make the same runs
+        return {run.notebook: run for run in run_notebooks(NAMES, root=ROOT, profile="smoke")}
 
 
 def outputs(run: Run) -> list[Any]:
