@@ -35,7 +35,7 @@ book: $(READY)  ## run every notebook that changed (PROFILE=classroom) and rende
 	@echo "book: open build/book/_build/html/index.html"
 
 test: $(READY) browser  ## run every test, the notebooks at the smoke profile, and the site in Chromium
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS)
+	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -n $(JOBS)
 	@echo "test: all passed"
 
 check: $(READY)  ## lint, types, notebooks and twins in step
