@@ -25,7 +25,7 @@ from tokenspace.press import Page
 
 page = Page("hub/models", seed=seed, device=device)
 
-# %%
+# %% tags=["hide-input"]
 import math
 import re
 
@@ -86,7 +86,7 @@ from tokenspace.sources import check_rows, load_table
 # - **The models.** Pythia's tables have to be fetched from the Hub. Without a network, this page reads tables that come as Python packages: a sentence encoder, a small language model, and word vectors. Claims 4 to 6 name models; they can be tested only when those are in `tables`.
 # - **Which rows are the hub.** Section 3 of the paper is said to speak of a top decile, and later sections of the shortest rows. We follow the later definition, with a threshold that has no free parameter, {eq}`eq-models-reflection`.
 # - **The estimator.** We show four: maximum likelihood (MLE), Facco's fit, the median, and the local dimension at 20 neighbours. They weigh captured tokens very differently.
-# - **What removal does.** We find no plateau: taking out more short rows keeps lowering the reading. So we headline the reading of normalized rows, which has no cut to choose, and normalize a table without its hub as a control.
+# - **What removal does.** In MiniLM there is no plateau: taking out more short rows keeps lowering the reading. So we headline the reading of normalized rows, which has no cut to choose, and normalize a table without its hub as a control.
 # ```
 
 # %% [markdown]
@@ -119,7 +119,7 @@ rho_of = {name: lengths(table.rows) for name, table in loaded.items()}
 for spec, error in missing.items():
     page.say(f"**Not read:** `{spec}`. {error}")
 
-# %%
+# %% tags=["hide-input"]
 facts = []
 for name, table in loaded.items():
     r, rho = readings[name], rho_of[name].numpy()
@@ -184,7 +184,7 @@ page.show(
     which rows count as a hub.""",
 )  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 for name, r in readings.items():
     gap = valley(loaded[name].rows)
     valley_text = (
@@ -204,7 +204,13 @@ for name, r in readings.items():
 #
 # ### The readings
 
-# %%
+
+# %% tags=["hide-input"]
+def two(value: float | None) -> float:
+    """A standard error to two significant digits."""
+    return math.nan if value is None else float(f"{value:.2g}")
+
+
 lines = []
 for name, r in readings.items():
     versions = {"as it is": r.full, "hub removed": r.hub_removed, "normalized": r.normalized}
@@ -215,12 +221,11 @@ for name, r in readings.items():
         if v is not None:
             lines.append({
                 "table": name, "version": version, "rows": f"{v.rows:,}", "read at": f"{v.queries:,}",
-                "MLE": v.mle, "± se": v.se, "Facco": v.facco, "median": v.median,
-                "LID20": v.lid20, "± se ": v.lid20_se,
+                "MLE": v.mle, "± se": two(v.se), "Facco": v.facco, "median": v.median,
+                "LID20": v.lid20, "± se ": two(v.lid20_se),
             })  # fmt: skip
-values = pd.DataFrame(lines)
 page.table(
-    values, name="tbl-models-readings",
+    pd.DataFrame(lines), name="tbl-models-readings",
     caption="""Four estimators on every version of every table. LID20 is the harmonic mean of the
     local dimension, at 4,096 rows at most. Standard errors are those of sampling rows; they say
     nothing about bias, and at these dimensions every reading is for comparison only.""",
@@ -231,7 +236,7 @@ page.table(
 #
 # Beside these, the numbers that could be read of the paper. Its tables are not ours, so the comparison is of *patterns*: how much higher than without its hub is a table read as it is?
 
-# %%
+# %% tags=["hide-input"]
 beside = []
 for name, r in readings.items():
     ratio = r.full.mle / r.hub_removed.mle if r.hub_removed.mle else math.nan
@@ -265,7 +270,7 @@ for y, name in enumerate(readings):
     found = [(v.mle, colour, mark) for v, colour, mark in points if v.mle]
     ax.plot([min(f[0] for f in found), max(f[0] for f in found)], [y, y], color=MUTED, lw=1)
     for value, colour, mark in found:
-        ax.plot(value, y, mark, color=colour, ms=8)
+        ax.plot(value, y, mark, color=colour, ms=11 if mark == "o" else 7)
 for y, printed in enumerate(PAPER.values(), start=len(readings)):
     ax.plot([HIGH, printed], [y, y], color=MUTED, lw=1)
     ax.plot([LOW, HIGH], [y, y], color=BLUE, lw=7, solid_capstyle="butt")
@@ -291,9 +296,9 @@ page.show(
     circles as it is, the bar for the range 10–17 with the hub removed. Standard errors are smaller
     than the marks where all rows were read; rows and queries as in {{numref}}`tbl-models-readings`;
     seed {seed}.""",
-    alt=f"""A line for each table with its reading as it is, without its hub and normalized; the
-    tables of this run, {", ".join(readings)}, move little, the paper's Pythia numbers move from
-    27 and 122 down to between 10 and 17.""",
+    alt="A line for each table from its reading as it is to the one normalized: " + "; ".join(
+        f"{k} {r.full.mle:.1f} to {r.normalized.mle or math.nan:.1f}" for k, r in readings.items()
+    ) + "; the paper's Pythia from 27 and from 122 down to between 10 and 17.",
 )  # fmt: skip
 
 # %% [markdown]
@@ -343,7 +348,7 @@ core_query = ~in_hub[full.queries]  # the queries of `full` that `free` has, in 
 # ### Who is in the hub
 
 
-# %%
+# %% tags=["hide-input"]
 def shown(token: str) -> str:
     """A token as inline code."""
     fence = "``" if "`" in token else "`"
@@ -355,7 +360,7 @@ wanted = first.argsort(descending=True, stable=True)[:10].tolist()
 page.table(
     pd.DataFrame({
         "token": [shown(tokens[i]) for i in wanted],
-        "in the hub": [bool(in_hub[i]) for i in wanted],
+        "in the hub": ["yes" if in_hub[i] else "no" for i in wanted],
         "length / median": [float(rho[i]) / middle for i in wanted],
         "first neighbour of (%)": [100 * float(first[i]) for i in wanted],
     }),
@@ -365,7 +370,7 @@ page.table(
     {100 / n:.4f} % of them.""",
 )  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 placeholder = torch.tensor([bool(re.fullmatch(r"[\[<]unused_?\d+[\]>]", t)) for t in tokens])
 if h:
     shortest = ", ".join(shown(tokens[i]) for i in rho.argsort()[:8].tolist())
@@ -427,6 +432,9 @@ if placeholder.any() and has_hub:
     flagged = suspicion >= suspicion[placeholder].quantile(0.01)
     flagged_hub = float(flagged[hub].double().mean())
     flagged_core = float(flagged[~in_hub].double().mean())
+
+# %% tags=["hide-input"]
+if flagged_hub is not None:
     page.say(
         f"The detector flags {int(flagged.sum()):,} rows. {float(in_hub[flagged].double().mean()):.1%} "
         f"of the flagged rows are in the hub, and {flagged_hub:.1%} of the hub is flagged. The mean "
@@ -436,7 +444,7 @@ if placeholder.any() and has_hub:
         f"0 ± {1 / math.sqrt(d):.2f}."
     )
 
-# %%
+# %% tags=["hide-input"]
 verdicts = [
     page.claim(
         "hub-subset-of-flagged",
@@ -463,7 +471,7 @@ verdicts = [
 # %% [markdown]
 # The direct test compares a finished table with the one that training started from. Pythia publishes both: put `"EleutherAI/pythia-160m"` and `"EleutherAI/pythia-160m@step0"` into `tables` and the next cell makes the comparison. It first checks that the two tables differ at all, because some public step-0 revisions hold end-of-training weights.
 
-# %%
+# %% tags=["hide-input"]
 for name, trained in loaded.items():
     start = loaded.get(f"{name}@step0")
     if start is None or start.rows.shape != trained.rows.shape:
@@ -516,6 +524,8 @@ nearer_hub = float(neighbour_in_hub[:, 0].double().mean())
 both_hub = float(captured(full, hub)[core_query].double().mean())
 top = int(first.argmax())
 chance = h / n
+
+# %% tags=["hide-input"]
 page.say(
     f"Of the core tokens of {focus}, {nearer_hub:.1%} have a hub row as their first neighbour and "
     f"{both_hub:.1%} are captured: both neighbours are hub rows. The single row "
@@ -544,6 +554,12 @@ verdicts.append(
 # $$ (eq-models-capture)
 #
 # For a very short hub and tokens of equal length this says that the nearest neighbour's cosine is below ½: a hub alone is not enough, neighbours must also be more than about 60° apart.
+#
+# ```{admonition} Our reconstruction
+# :class: reconstructed
+#
+# The abstract names concentration of measure as the cause and gives no formula. {eq}`eq-models-capture` is what it comes to; {doc}`the previous page <estimators>` derives it and checks it on planted hubs. In a real table the hub's rows need not be independent directions, so agreement here is not a matter of course.
+# ```
 
 # %% tags=["hide-input"]
 figure, ax = plt.subplots(figsize=(6.8, 3.5))
@@ -575,7 +591,7 @@ page.show(
     the condition predicts it.""",
 )  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 verdicts.append(
     page.claim(
         "hub-capture-predicted",
@@ -604,6 +620,8 @@ verdicts.append(
 parts = decompose(full.r1, full.r2, token_groups(full, hub))
 parts["reading"] = 1 / parts.mean_m
 error = abs(parts.contribution.sum() * full_d.value - 1)
+
+# %% tags=["hide-input"]
 page.table(
     parts[["group", "n", "weight", "mean_m", "reading", "contribution", "share"]],
     name="tbl-models-parts",
@@ -662,6 +680,8 @@ if h:
                  "own reading after": alone.get("hub row"), "reading": full_d.value})  # fmt: skip
 columns = ["step", "tokens (%)", "own reading before", "own reading after", "reading"]
 path = pd.DataFrame(path, columns=columns)
+
+# %% tags=["hide-input"]
 page.table(
     path, name="tbl-models-path",
     caption=f"""From {focus} without its hub to {focus} as it is, one group of tokens at a time.
@@ -669,7 +689,7 @@ page.table(
     after this step; {len(full.queries):,} queries.""",
 )  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 opening = apart = kept_apart = None
 if has_hub:
     opening = alone["captured"] / path["own reading before"][1]
@@ -685,7 +705,7 @@ if has_hub:
         "them, and moves much more."
     )
 
-# %%
+# %% tags=["hide-input"]
 verdicts += [
     page.claim(
         "hub-two-at-one-distance",
@@ -801,6 +821,7 @@ def at_gone(curve: pd.DataFrame, g: int) -> float:
     return float(curve.mle[curve.gone == g].iloc[0])
 
 
+# %% tags=["hide-input"]
 few, gap = 300, full_d.value - free_d.value
 regained = restored = None
 if has_hub and h >= few:
@@ -814,7 +835,7 @@ if has_hub and h >= few:
         f"shortest alone leave {at_gone(removal, few):.2f}, "
         f"{'because' if restored < 0.2 else 'though'} many like them remain."
     )
-# %%
+# %% tags=["hide-input"]
 plateau = None
 if has_hub and 0 < below[0.55] < below[0.75] <= n // 2:
     plateau = at_gone(removal, below[0.75]) / at_gone(removal, below[0.55])
@@ -838,7 +859,7 @@ if len(one):
         f"neighbour and no second, so that its ratio *grows*. It takes two to capture."
     )
 
-# %%
+# %% tags=["hide-input"]
 inflation = full_d.value / free_d.value
 random_ratio = plateau and (
     at_gone(controls["random rows"], below[0.75]) / at_gone(controls["random rows"], below[0.55])
@@ -856,7 +877,7 @@ verdicts += [
     ),
 ]  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 verdicts += [
     page.claim(
         "hub-few-hundred-suffice",
@@ -879,7 +900,7 @@ verdicts += [
     ),
 ]  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 if focus == "minilm":
     verdicts.append(
         page.claim(
@@ -903,6 +924,8 @@ place = None if at is None else torch.isin(core_ids, at).nonzero().flatten()
 unit_free = nearest(unit[~in_hub], 2, queries=place, device=page.device)
 unit_free_d = mle(unit_free.r1, unit_free.r2)
 normal, normal_se = reading.normalized.mle, reading.normalized.se
+
+# %% tags=["hide-input"]
 others = [
     f"{name} {r.full.mle:.2f} to {r.normalized.mle:.2f}"
     for name, r in readings.items() if r.hub_inert and r.normalized.mle
@@ -973,7 +996,7 @@ page.show(
     normalized lower, all of them wider than the narrow law of a perfect manifold.""",
 )  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 page.say(
     "The 99th percentile over the median: "
     + ", ".join(f"{k} {v:.2f}" for k, v in tail.items())
@@ -999,7 +1022,7 @@ verdicts.append(
 #
 # Claims 4 to 6 are about named models. When a run reads them, the next cells test these claims; otherwise they say what would.
 
-# %%
+# %% tags=["hide-input"]
 COMMAND = """tokenspace run hub/models --profile paper, or with -p tables='["EleutherAI/pythia-160m", "EleutherAI/pythia-12b"]'"""
 pythia = sorted(
     (r for name, r in readings.items() if name.startswith("pythia") and "@" not in name),
@@ -1034,7 +1057,7 @@ verdicts += [
     ),
 ]  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 hubbed = {name: r for name, r in readings.items() if not r.hub_inert and r.hub_removed.mle}
 spread = {
     version: max(v) / min(v)
@@ -1081,8 +1104,10 @@ for name, other in loaded.items():
         experiments.append({
             "table": name, "hub at the": e.place, "neighbour cosine below ½": float((cosines < 0.5).double().mean()),
             "nearer to it": e.nearer, "captured": e.captured, "without": e.without, "ghost": e.ghost,
-            "planted": e.planted, "± se": e.se,
+            "planted": e.planted, "± se": two(e.se),
         })  # fmt: skip
+
+# %% tags=["hide-input"]
 experiments = pd.DataFrame(experiments)
 page.table(
     experiments, name="tbl-models-whatif",
@@ -1117,7 +1142,7 @@ page.show(
     prediction, and the reading with a planted hub. Ghost and planted nearly coincide.""",
 )  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 gap = (experiments.ghost / experiments.planted - 1).abs()
 effect = (experiments.planted / experiments.without - 1).abs()
 verdicts.append(
@@ -1154,8 +1179,10 @@ for name, other in loaded.items():
         "shorter rows (%)": 100 * float((length < length[near].median()).double().mean()),
         "nearer to the mean (%)": 100 * float((from_mean < from_mean[near].median()).double().mean()),
         "first neighbour of (%)": 100 * float(inside.double().mean()),
-        "tokens": ", ".join(shown(other.token(int(i))) for i in near[:: max(1, len(near) // 8)][:8]),
+        "tokens": ", ".join(shown(other.token(int(i))) for i in near[:: -(-len(near) // 8)]),
     })  # fmt: skip
+
+# %% tags=["hide-input"]
 if groups:
     page.table(
         pd.DataFrame(groups), name="tbl-models-groups",
@@ -1166,17 +1193,18 @@ if groups:
 else:
     page.say("No table of this run has duplicates; `smollm2` has.")
 
-# %%
+# %% tags=["hide-input"]
 group = next((g for g in groups if g["table"] == "smollm2"), None)
 if group:
     page.say(
-        f"**SmolLM2 is a counterexample.** {group['rows']} of its rows are nearly identical: marks for "
-        f"code repositories that its training data hardly held, and fragments of program text. They "
-        f"have the length of an ordinary row, {group['length / median']:.2f} of the median, so no rule "
-        f"about short rows finds them. But only {group['nearer to the mean (%)']:.2g} % of all rows lie "
-        f"nearer to the *mean* of the table, and as a group they are the first neighbour of "
-        f"{group['first neighbour of (%)']:.1f} % of tokens. Rows that training hardly moved stay "
-        "where the common part of all rows is; they are short only if that place is the origin."
+        f"**SmolLM2 is a counterexample.** {group['rows']} of its rows are nearly identical, among them "
+        f"{group['duplicates']} that are exactly equal to another: special marks such as `<gh_stars>`, and "
+        f"fragments of program text. They have the length of an ordinary row, "
+        f"{group['length / median']:.2f} of the median, so no rule about short rows finds them. But only "
+        f"{group['nearer to the mean (%)']:.2g} % of all rows lie nearer to the *mean* of the table, and as "
+        f"a group they are the first neighbour of {group['first neighbour of (%)']:.1f} % of tokens. A "
+        "likely reading: training moved them only together with all other rows, so they stayed at the "
+        "part that all rows share. Such rows are short only if that part is."
     )
     verdicts.append(
         page.claim(
@@ -1227,7 +1255,7 @@ for (index, line), colour in zip(trade.groupby("name", sort=False), (INK, RED, B
                 ms=11 if index == "Flat" else 6, mfc="none" if index == "Flat" else None)  # fmt: skip
     for point in line.itertuples():
         last = point.recall > 0.95
-        ax.annotate(point.setting, (100 * point.recall, point.reading), xytext=(-7 if last else 6, 6),
+        ax.annotate(point.setting, (100 * point.recall, point.reading), xytext=(-7 if last else 6, 6 if colour == RED or last else -13),
                     textcoords="offset points", fontsize=8.5, color=colour,
                     ha="right" if last else "left")  # fmt: skip
 ax.axhline(exact.value, color=MUTED, ls="--", lw=1.2, label="exact")
@@ -1245,7 +1273,7 @@ page.show(
     Exact: {exact.value:.1f}.""",
 )  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 worst = (trade.reading / exact.value - 1).abs().max()
 flat_error = abs(trade.reading[0] / exact.value - 1)
 page.say(
@@ -1285,9 +1313,11 @@ for kind in ("as loaded", "BF16", *formats):
     value = mle(found.r1, found.r2)
     stored.append({
         "format": kind, "rounding error (%)": 100 * float((x - rows).norm() / rows.norm()),
-        "MLE": value.value, "± se": value.se, "median": median(found.r1, found.r2).value,
+        "MLE": value.value, "± se": two(value.se), "median": median(found.r1, found.r2).value,
         "change (%)": 100 * (value.value / full_d.value - 1),
     })  # fmt: skip
+
+# %% tags=["hide-input"]
 stored = pd.DataFrame(stored)
 page.table(
     stored, name="tbl-models-quantized",
@@ -1296,7 +1326,7 @@ page.table(
     name is its bits per entry; a width that isn't a multiple of 32 can't be stored so.""",
 )  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 eight = stored[stored.format.isin(["BF16", "Q8_0"])]["change (%)"].abs().max() / 100
 verdicts.append(
     page.claim(
@@ -1345,7 +1375,7 @@ page.show(
     at random rows stay at the full reading within their error bars.""",
 )  # fmt: skip
 
-# %%
+# %% tags=["hide-input"]
 tenth, few_rows = smaller.mle.iloc[0] / full_d.value, at_rows[0]["mle"] / full_d.value
 verdicts.append(
     page.claim(
@@ -1377,7 +1407,7 @@ verdicts.append(
 # tokenspace run hub/models -p tables='["your/model", "minilm"]'
 # ```
 
-# %%
+# %% tags=["hide-input"]
 page.say(
     f"For {focus} the one line answers: *{reading.verdict.why}.* It took {reading.seconds:.0f} s here"
     + (f". It adds: {'; '.join(reading.notes)}." if reading.notes else ".")
@@ -1386,7 +1416,7 @@ page.say(
 # %% [markdown]
 # ## What holds at this scale
 
-# %%
+# %% tags=["hide-input"]
 summary = pd.DataFrame([
     {"verdict": v.verdict.replace("-", " "), "claim": v.statement, "whose": v.source}
     for v in verdicts
@@ -1395,7 +1425,7 @@ order = ["stated", "reconstructed", "ours"]
 summary = summary.sort_values("whose", key=lambda c: c.map(order.index), kind="stable")
 page.table(
     summary, name="tbl-models-summary",
-    caption="""Every claim of this page. *Stated*: by the paper's abstract; *reconstructed*: what the
+    caption="""Every claim of this page; each links from the {doc}`/scoreboard`. *Stated*: by the paper's abstract; *reconstructed*: what the
     paper must have meant or done; *ours*: not in the paper. Numbers, bands and controls stand in the
     boxes above and on the scoreboard.""",
 )  # fmt: skip
