@@ -99,8 +99,17 @@ for axes in (middle, right):
 page.show(
     figure,
     name="fig-roll",
-    caption=f"A Swiss roll of {n_known:,} points; how many points a ball around one of them holds as its radius grows (mean over 500 centres); and the slope of that line. The slope is just under 2, since some balls meet the edges of the sheet; it rises where balls reach the next layer of the roll, and falls when they have swallowed everything.",
-    alt="Left: a rolled-up sheet of points. Middle: count against radius on logarithmic axes follows slope two for small radii. Right: the slope stays just under two, rises above it at the distance of the next layer, and falls to zero.",
+    caption=(
+        f"A Swiss roll of {n_known:,} points; how many points a ball around one of them holds "
+        "as its radius grows (mean over 500 centres); and the slope of that line. The slope "
+        "is just under 2, since some balls meet the edges of the sheet; it rises where balls "
+        "reach the next layer of the roll, and falls when they have swallowed everything."
+    ),
+    alt=(
+        "Left: a rolled-up sheet of points. Middle: count against radius on logarithmic axes "
+        "follows slope two for small radii. Right: the slope stays just under two, rises "
+        "above it at the distance of the next layer, and falls to zero."
+    ),
 )
 
 # %% [markdown]
@@ -142,8 +151,12 @@ shells = torch.empty(100_000, 2, dtype=torch.float64).exponential_(generator=gen
 v1, v2 = shells.cumsum(dim=1).T
 m = hub.log_ratios(v1 ** (1 / d), v2 ** (1 / d))
 distance, p = hub.exponential_check(m, d)
+
+# %% tags=["hide-input"]
 page.say(
-    f"Of {len(m):,} draws in dimension {d}, the mean of $m$ is {float(m.mean()):.4f}, and $1/d$ is {1 / d:.4f}. The largest gap between their distribution function and that of $\\mathrm{{Exp}}({d})$ is {distance:.4f} (Kolmogorov–Smirnov, $p$ = {p:.2f})."
+    f"Of {len(m):,} draws in dimension {d}, the mean of $m$ is {float(m.mean()):.4f}, and "
+    f"$1/d$ is {1 / d:.4f}. The largest gap between their distribution function and that of "
+    f"$\\mathrm{{Exp}}({d})$ is {distance:.4f} (Kolmogorov–Smirnov, $p$ = {p:.2f})."
 )
 
 # %% [markdown]
@@ -166,6 +179,8 @@ def joint(r1, r2):
 
 by_integral, _ = integrate.dblquad(joint, 0, 4, 0, lambda r2: r2 / t)
 assert abs(by_integral - t**-d) < 1e-6
+
+# %% tags=["hide-input"]
 page.say(f"Integral: {by_integral:.6f}. Closed form: {t**-d:.6f}.")
 
 # %% [markdown]
@@ -184,8 +199,34 @@ page.say(f"Integral: {by_integral:.6f}. Closed form: {t**-d:.6f}.")
 few = 50
 m = torch.empty(20_000, few, dtype=torch.float64).exponential_(d, generator=generator)
 estimates = (few - 1) / m.sum(dim=1)
+
+# %% tags=["hide-input"]
 page.say(
-    f"Repeating the experiment {len(m):,} times with only N = {few} ratios gives a mean estimate of {float(estimates.mean()):.3f} for a true {d}, and a relative standard deviation of {float(estimates.std() / d):.4f}; {{eq}}`eq-mle` says {1 / math.sqrt(few - 2):.4f}."
+    f"Repeating the experiment {len(m):,} times with only N = {few} ratios gives a mean "
+    f"estimate of {float(estimates.mean()):.3f} for a true {d}, and a relative standard "
+    f"deviation of {float(estimates.std() / d):.4f}; {{eq}}`eq-mle` says "
+    f"{1 / math.sqrt(few - 2):.4f}."
+)
+
+# %% [markdown]
+# Two practical points. Neighbouring rows share distances, so their ratios are not quite independent, and the error in {eq}`eq-mle` might be too small; we compare it with the scatter over many sets. And a table can hold the same row twice. Then $r_1 = 0$, and there is no ratio. Such a pair is **dropped and counted**, never replaced by some small number; a tie $r_1 = r_2 > 0$ is a true $m = 0$ and stays. Better still is to remove duplicates before looking for neighbours, as `read_dimension` does.
+
+# %%
+sets = [nearest(hub.torus(500, 2, seed + i)) for i in range(40)]
+reads = [hub.mle(f.r1, f.r2) for f in sets]
+scatter = float(torch.tensor([e.value for e in reads]).std())
+stated = sum(e.se for e in reads) / len(reads)
+
+points = hub.gaussian(500, 5, seed)
+doubled = nearest(torch.cat([points, points[:20]]))
+dropped = hub.mle(doubled.r1, doubled.r2)
+
+# %% tags=["hide-input"]
+page.say(
+    f"Readings of {len(sets)} tori scatter by {scatter:.3f}; their stated standard error is "
+    f"{stated:.3f} on average. And {len(points)} Gaussian points of which 20 are in the table twice "
+    f"read {dropped.value:.3f}, with the note “{dropped.note}”; without the copies they read "
+    f"{reading(nearest(points)):.3f}."
 )
 
 # %% [markdown]
@@ -232,16 +273,27 @@ panels[0].legend(loc="lower right", fontsize=8, handlelength=1.3)
 page.show(
     figure,
     name="fig-check",
-    caption=f"The exponential check on four sets of {n_known:,} points, one seed. Dots: sorted ratios $m$ against {{eq}}`eq-survival`; dashed: the line whose slope is the MLE reading. A mixture of two dimensions bends.",
-    alt="Four panels of ratios on exponential axes. Both tori and the cube lie on straight lines; the mixture of two tori bends away from its line.",
+    caption=(
+        f"The exponential check on four sets of {n_known:,} points, one seed. Dots: sorted "
+        f"ratios $m$ against {{eq}}`eq-survival`; dashed: the line whose slope is the MLE "
+        "reading. A mixture of two dimensions bends."
+    ),
+    alt=(
+        "Four panels of ratios on exponential axes. Both tori and the cube lie on straight "
+        "lines; the mixture of two tori bends away from its line."
+    ),
 )
 
-# %%
+# %% tags=["hide-input"]
 columns = ["set", "true d", "reading", "± se", "KS gap", "p", "KS gap, true d"]
 page.table(
     pd.DataFrame(checks, columns=columns),
     name="tbl-check",
-    caption="The same four sets in numbers: the Kolmogorov–Smirnov gap between the ratios and the exponential law at the reading, its p-value (too large, since the rate was fitted to the same ratios), and the gap at the true dimension.",
+    caption=(
+        "The same four sets in numbers: the Kolmogorov–Smirnov gap between the ratios and the "
+        "exponential law at the reading, its p-value (too large, since the rate was fitted to "
+        "the same ratios), and the gap at the true dimension."
+    ),
 )
 
 # %% [markdown]
@@ -282,8 +334,16 @@ axes.legend(loc="upper left")
 page.show(
     figure,
     name="fig-known",
-    caption=f"MLE reading over true dimension, for four families of manifolds with {sizes[1]:,} points (solid) and {sizes[0]:,} (dotted), one seed. Right of the dashed line, $2\\log_{{10}} n$ for the larger sets, points are too few to identify the dimension.",
-    alt="Reading divided by true dimension against true dimension. Cube, Gaussian and sphere fall from one to between a half and three quarters at dimension fifty, further with fewer points. The torus rises well above one in between.",
+    caption=(
+        f"MLE reading over true dimension, for four families of manifolds with {sizes[1]:,} "
+        f"points (solid) and {sizes[0]:,} (dotted), one seed. Right of the dashed line, "
+        f"$2\\log_{{10}} n$ for the larger sets, points are too few to identify the dimension."
+    ),
+    alt=(
+        "Reading divided by true dimension against true dimension. Cube, Gaussian and sphere "
+        "fall from one to between a half and three quarters at dimension fifty, further with "
+        "fewer points. The torus rises well above one in between."
+    ),
 )
 
 # %% [markdown]
@@ -305,13 +365,19 @@ for name, true, make, before in earlier:
     mean, se = (sum(x) / seeds for x in zip(*((e.value, e.se) for e in reads), strict=True))
     known.append((name, true, mean, se, before, (mean - before) / (se * math.sqrt(1 + 1 / seeds))))
 known = pd.DataFrame(known, columns=["set", "true d", "reading", "se", "earlier", "z"])
+
+# %% tags=["hide-input"]
 page.table(
     known,
     name="tbl-known",
-    caption=f"Sets of {n_known:,} points: the true dimension, the MLE reading (mean over {seeds} seeds), the standard error of one reading, the reading of the earlier prototype (at 5,000 points), and the difference in standard deviations.",
+    caption=(
+        f"Sets of {n_known:,} points: the true dimension, the MLE reading (mean over {seeds} "
+        "seeds), the standard error of one reading, the reading of the earlier prototype (at "
+        "5,000 points), and the difference in standard deviations."
+    ),
 )
 
-# %%
+# %% tags=["hide-input"]
 comparable = n_known == 5000
 page.claim(
     "toy-known-manifolds",
@@ -319,7 +385,10 @@ page.claim(
     source="ours",
     ours=known.z.abs().max() if comparable else None,
     band=(0, 3),
-    control=f"an error of 10 % in one reading would be {0.1 * 5.08 / known.se.iloc[-1]:.1f} standard errors on T⁵",
+    control=(
+        f"an error of 10 % in one reading would be {0.1 * 5.08 / known.se.iloc[-1]:.1f} "
+        "standard errors on T⁵"
+    ),
     scale=f"{len(known)} sets of {n_known:,} points, {seeds} seeds; largest difference in sd",
     why=None if comparable else "the earlier readings are at 5,000 points",
 )
@@ -388,8 +457,17 @@ axes.legend(loc="upper left", ncol=2)
 page.show(
     figure,
     name="fig-mixture",
-    caption=f"What four estimators read when a share of the rows has dimension {high} and the rest {low} ({size:,} ratios). The MLE is a harmonic mean and rises slowly, as $1/(1-p)$; the median changes sides at one half; the Facco fit and the censored likelihood leave for {high} once the discarded tenth holds all rows of the smaller dimension.",
-    alt="Four rising curves between ten and seven hundred on a logarithmic axis. The median jumps in the middle, the fit and the censored estimate rise steeply near nine tenths, the MLE stays lowest until close to one.",
+    caption=(
+        f"What four estimators read when a share of the rows has dimension {high} and the rest "
+        f"{low} ({size:,} ratios). The MLE is a harmonic mean and rises slowly, as $1/(1-p)$; "
+        "the median changes sides at one half; the Facco fit and the censored likelihood "
+        f"leave for {high} once the discarded tenth holds all rows of the smaller dimension."
+    ),
+    alt=(
+        "Four rising curves between ten and seven hundred on a logarithmic axis. The median "
+        "jumps in the middle, the fit and the censored estimate rise steeply near nine "
+        "tenths, the MLE stays lowest until close to one."
+    ),
 )
 
 # %% [markdown]
@@ -410,8 +488,13 @@ flat = nearest(shown["torus T²"][1], 20)
 tails = {k: hub.lid(flat.distances, k) for k in (2, 20)}
 ratio = {k: float(x.quantile(0.99) / x.median()) for k, x in tails.items()}
 null = {k: hub.lid_null(2, k).ppf(0.99) / hub.lid_null(2, k).median() for k in tails}
+
+# %% tags=["hide-input"]
 page.say(
-    f"On the torus T², 99th percentile over median: {ratio[2]:.0f} at $k=2$ (law: {null[2]:.0f}) and {ratio[20]:.2f} at $k=20$ (law: {null[20]:.2f}). Arithmetic mean of $\\mathrm{{LID}}_2$: {float(tails[2].mean()):.1f}; harmonic mean: {float(1 / (1 / tails[2]).mean()):.2f}."
+    f"On the torus T², 99th percentile over median: {ratio[2]:.0f} at $k=2$ (law: "
+    f"{null[2]:.0f}) and {ratio[20]:.2f} at $k=20$ (law: {null[20]:.2f}). Arithmetic mean of "
+    f"$\\mathrm{{LID}}_2$: {float(tails[2].mean()):.1f}; harmonic mean: "
+    f"{float(1 / (1 / tails[2]).mean()):.2f}."
 )
 
 # %% tags=["hide-input"]
@@ -429,21 +512,35 @@ axes.legend()
 page.show(
     figure,
     name="fig-tail",
-    caption=f"Local dimension of {n_known:,} points on the torus T², whose dimension is 2 everywhere (dashed). With two neighbours a heavy tail appears although nothing is wrong; with twenty it is gone.",
-    alt="Share of rows above t, both axes logarithmic. The curve for two neighbours falls along a straight line of slope minus one; the curve for twenty neighbours drops steeply just above two.",
+    caption=(
+        f"Local dimension of {n_known:,} points on the torus T², whose dimension is 2 "
+        "everywhere (dashed). With two neighbours a heavy tail appears although nothing is "
+        "wrong; with twenty it is gone."
+    ),
+    alt=(
+        "Share of rows above t, both axes logarithmic. The curve for two neighbours falls "
+        "along a straight line of slope minus one; the curve for twenty neighbours drops "
+        "steeply just above two."
+    ),
 )
 
-# %%
+# %% tags=["hide-input"]
 beyond = float((tails[2] > 10 * tails[2].median()).double().mean())
 page.claim(
     "toy-heavy-tail-needs-no-hub",
-    statement="Per token, the dimension read from two neighbours is heavy-tailed even where it is the same everywhere and there is no hub",
+    statement=(
+        "Per token, the dimension read from two neighbours is heavy-tailed even where it is "
+        "the same everywhere and there is no hub"
+    ),
     source="ours",
     paper="per token, dimension is heavy-tailed",
     ours=beyond,
     uncertainty=math.sqrt(beyond * (1 - beyond) / n_known),
     band=(0.05, 0.085),
-    control=f"law: {1 - 2**-0.1:.4f}; at k = 20: {float((tails[20] > 10 * tails[20].median()).double().mean()):.4f}",
+    control=(
+        f"law: {1 - 2**-0.1:.4f}; at k = 20: "
+        f"{float((tails[20] > 10 * tails[20].median()).double().mean()):.4f}"
+    ),
     scale=f"torus T², {n_known:,} points; share of rows above ten times the median",
 )
 
@@ -456,9 +553,10 @@ page.claim(
 # To see what a hub does, we need a table that behaves like one of tokens, whose dimension we know, and whose tokens stand as far apart as we like. Take points $u$, uniform in a cube of dimension $d$, and send each through $D$ random waves {cite:p}`rahimi2007random`:
 #
 # $$
-# x_j(u) = \sqrt{\tfrac{2}{D}}\, \cos\big(\langle w_j, u \rangle + b_j\big),
-# \qquad
-# \mathrm{E}\,\langle x(u), x(u') \rangle = e^{-|u-u'|^2 / 2\ell^2} .
+# \begin{aligned}
+# x_j(u) &= \sqrt{2/D}\; \cos\big(\langle w_j, u \rangle + b_j\big), \\
+# \mathrm{E}\,\langle x(u), x(u') \rangle &= e^{-|u-u'|^2 / 2\ell^2} .
+# \end{aligned}
 # $$ (eq-waves)
 #
 # With $w_j \sim \mathcal N(0, I/\ell^2)$ and phases $b_j$ uniform, the rows have length close to 1 and form a smooth $d$-dimensional surface that winds through all $D$ dimensions. The one free number $\ell$ sets the cosine between nearest tokens. Lengths can be spread afterwards, by a log-normal factor. Then the hub: rows of random direction and of length about $s$ times the median, with $s$ well below 1.
@@ -467,8 +565,12 @@ page.claim(
 core = hub.manifold(n, d, D, cosine, seed, length_sd=length_sd)
 table, planted = hub.plant(core, h, s, seed)
 found = hub.reflection(table)
+
+# %% tags=["hide-input"]
 page.say(
-    f"{n:,} tokens of dimension {d} in a space of width {D:,}, median cosine between nearest tokens {float(neighbour_cosines(core).median()):.2f}, and {h} hub rows of length {s}: {h / len(table):.1%} of the table."
+    f"{n:,} tokens of dimension {d} in a space of width {D:,}, median cosine between nearest "
+    f"tokens {float(neighbour_cosines(core).median()):.2f}, and {h} hub rows of length {s}: "
+    f"{h / len(table):.1%} of the table."
 )
 
 # %% tags=["hide-input"]
@@ -486,8 +588,16 @@ axes.legend(loc="upper left", bbox_to_anchor=(0.12, 1))
 page.show(
     figure,
     name="fig-norms",
-    caption=f"Lengths of the {len(table):,} rows. The longest (dotted) reflected at the median (solid) gives a threshold (dashed) below which rows are called short: {len(found)} are, and {int(torch.isin(found.rows, planted).sum())} of these were planted. The rule is explained below.",
-    alt="Histogram of row lengths on a logarithmic axis: a broad peak of tokens around one, a narrow one of hub rows at a fifth of that, and a dashed threshold between the two.",
+    caption=(
+        f"Lengths of the {len(table):,} rows. The longest (dotted) reflected at the median "
+        f"(solid) gives a threshold (dashed) below which rows are called short: {len(found)} "
+        f"are, and {int(torch.isin(found.rows, planted).sum())} of these were planted. The "
+        "rule is explained below."
+    ),
+    alt=(
+        "Histogram of row lengths on a logarithmic axis: a broad peak of tokens around one, a "
+        "narrow one of hub rows at a fifth of that, and a dashed threshold between the two."
+    ),
 )
 
 # %% [markdown]
@@ -527,14 +637,29 @@ for name, f in near.items():
     )
 columns = ["version", "rows", "MLE", "± se", "Facco fit", "median", "LID₂₀"]
 planted_table = pd.DataFrame(rows, columns=columns).set_index("version", drop=False)
+
+# %% tags=["hide-input"]
 page.table(
     planted_table,
     name="tbl-planted",
-    caption="The planted table and its controls, read four ways (one seed; read at all rows; LID₂₀ is a harmonic mean over every fourth token). The hub is removed by its lengths alone, without being told which rows were planted.",
+    caption=(
+        "The planted table and its controls, read four ways (one seed; read at all rows; "
+        "LID₂₀ is a harmonic mean over every fourth token). The hub is removed by its lengths "
+        "alone, without being told which rows were planted."
+    ),
 )
 value = planted_table.MLE
 page.say(
-    f"The hub multiplies the MLE by {value['hub planted'] / value['no hub planted']:.1f}, the Facco fit by {planted_table['Facco fit']['hub planted'] / planted_table['Facco fit']['no hub planted']:.1f} and the median by {planted_table['median']['hub planted'] / planted_table['median']['no hub planted']:.0f}. Removing it, or normalizing, brings all of them down; removing random or long rows does not, and a cluster of clones moves the MLE from {value['no hub planted']:.1f} to {value['control: clones planted']:.1f} only. Being bunched is not what matters: being *short* is."
+    f"The hub multiplies the MLE by {value['hub planted'] / value['no hub planted']:.1f}, the "
+    "Facco fit by "
+    f"{planted_table['Facco fit']['hub planted'] / planted_table['Facco fit']['no hub planted']:.1f} "
+    ""
+    "and the median by "
+    f"{planted_table['median']['hub planted'] / planted_table['median']['no hub planted']:.0f}. "
+    "Removing it, or normalizing, brings all of them down; removing random or long rows does "
+    f"not, and a cluster of clones moves the MLE from {value['no hub planted']:.1f} to "
+    f"{value['control: clones planted']:.1f} only. Being bunched is not what matters: being "
+    "*short* is."
 )
 
 # %% [markdown]
@@ -609,8 +734,16 @@ axes.legend(loc="lower left")
 page.show(
     figure,
     name="fig-step",
-    caption=f"Share of tokens that a hub of {h} rows captures, by the cosine with the nearest fellow token, for three hub lengths ({n:,} tokens, one seed, bins of 0.02). Dashed: the predicted thresholds. Grey: cosine one half, an angle of 60°.",
-    alt="Three falling steps. Left of the threshold all tokens are captured, right of it none. Thresholds lie near one half for short hubs and at a smaller cosine for the longest.",
+    caption=(
+        f"Share of tokens that a hub of {h} rows captures, by the cosine with the nearest "
+        f"fellow token, for three hub lengths ({n:,} tokens, one seed, bins of 0.02). Dashed: "
+        "the predicted thresholds. Grey: cosine one half, an angle of 60°."
+    ),
+    alt=(
+        "Three falling steps. Left of the threshold all tokens are captured, right of it "
+        "none. Thresholds lie near one half for short hubs and at a smaller cosine for the "
+        "longest."
+    ),
 )
 
 # %% [markdown]
@@ -646,11 +779,17 @@ full = nearest(with_hub)
 inside = hub.captured(full, ids)[:n]
 mine = hub.mle(full.r1[:n][inside], full.r2[:n][inside])
 gap, p = hub.exponential_check(hub.log_ratios(full.r1[:n][inside], full.r2[:n][inside]), mine.value)
+
+# %% tags=["hide-input"]
 page.say(
-    f"Mean gap: {mean_gap:.4f} by the integral, {simulated:.4f} simulated, {1 / math.sqrt(2 * math.log(h)):.4f} by the first term. Captured tokens of the table above ({int(inside.sum()):,} of {n:,}, $s = {s}$) read {mine.value:.0f} ± {mine.se:.0f}. Predicted: {formula:.0f} by {{eq}}`eq-captured`, {exact:.0f} with the exact gap. Kolmogorov–Smirnov gap from their own exponential: {gap:.3f} ($p$ = {p:.2f})."
+    f"Mean gap: {mean_gap:.4f} by the integral, {simulated:.4f} simulated, "
+    f"{1 / math.sqrt(2 * math.log(h)):.4f} by the first term. Captured tokens of the table "
+    f"above ({int(inside.sum()):,} of {n:,}, $s = {s}$) read {mine.value:.0f} ± {mine.se:.0f}. "
+    f"Predicted: {formula:.0f} by {{eq}}`eq-captured`, {exact:.0f} with the exact gap. "
+    f"Kolmogorov–Smirnov gap from their own exponential: {gap:.3f} ($p$ = {p:.2f})."
 )
 
-# %%
+# %% tags=["hide-input"]
 free_m = float(hub.log_ratios(full.r1[:n][~inside], full.r2[:n][~inside]).median())
 captured_m = float(hub.log_ratios(full.r1[:n][inside], full.r2[:n][inside]).median())
 page.claim(
@@ -671,7 +810,9 @@ page.claim(
     uncertainty=mine.se / formula,
     band=(0.85, 1.05),
     control=f"all tokens without a hub: {reading(alone) / formula:.3f} of the formula",
-    scale=f"{int(inside.sum()):,} captured tokens, h = {h}, s = {s}, D = {D:,}; measured over formula",
+    scale=(
+        f"{int(inside.sum()):,} captured tokens, h = {h}, s = {s}, D = {D:,}; measured over formula"
+    ),
 )
 
 # %% [markdown]
@@ -690,10 +831,16 @@ full = near["hub planted"]
 groups = hub.token_groups(full, planted)
 parts = hub.decompose(full.r1, full.r2, groups)
 error = abs(parts.contribution.sum() * reading(full) - 1)
+
+# %% tags=["hide-input"]
 page.table(
     parts.assign(reading=1 / parts.mean_m),
     name="tbl-parts",
-    caption=f"The planted table of {{numref}}`tbl-planted`, taken apart. `contribution` = weight × mean m; the sum of contributions is 1/{reading(full):.2f}. `reading` is what each group would read by itself.",
+    caption=(
+        f"The planted table of {{numref}}`tbl-planted`, taken apart. `contribution` = weight × "
+        f"mean m; the sum of contributions is 1/{reading(full):.2f}. `reading` is what each "
+        "group would read by itself."
+    ),
 )
 
 # %% tags=["hide-input"]
@@ -722,14 +869,24 @@ axes.legend(ncol=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
 page.show(
     figure,
     name="fig-parts",
-    caption=f"Who is in the planted table, and who carries its reading ({len(table):,} rows, one seed). Captured tokens are most of the rows and almost nothing of $1/\\hat d$.",
-    alt="Two bars of shares. In the bar of rows, captured tokens take most of the length; in the bar of one over d, free tokens do.",
+    caption=(
+        f"Who is in the planted table, and who carries its reading ({len(table):,} rows, one "
+        "seed). Captured tokens are most of the rows and almost nothing of $1/\\hat d$."
+    ),
+    alt=(
+        "Two bars of shares. In the bar of rows, captured tokens take most of the length; in "
+        "the bar of one over d, free tokens do."
+    ),
 )
 
-# %%
+# %% tags=["hide-input"]
 free = parts.set_index("group").loc["free"]
 page.say(
-    f"{{numref}}`fig-parts` says how the reading rises. The captured tokens do not pull it up to *their* number. They **fall silent**: their $m$ is so small that they hardly add to the sum. What is left is the {free.n / parts.n.sum():.0%} that are free, whose own reading is {1 / free.mean_m:.1f}, and $1/\\hat d$ is nearly their mean $m$ times their share: {1 / (free.mean_m * free.weight):.1f} against a reading of {reading(full):.1f}."
+    f"{{numref}}`fig-parts` says how the reading rises. The captured tokens do not pull it up "
+    "to *their* number. They **fall silent**: their $m$ is so small that they hardly add to "
+    f"the sum. What is left is the {free.n / parts.n.sum():.0%} that are free, whose own "
+    f"reading is {1 / free.mean_m:.1f}, and $1/\\hat d$ is nearly their mean $m$ times their "
+    f"share: {1 / (free.mean_m * free.weight):.1f} against a reading of {reading(full):.1f}."
 )
 page.claim(
     "toy-decomposition-exact",
@@ -737,7 +894,10 @@ page.claim(
     source="ours",
     ours=error,
     band=(0, 1e-9),
-    control=f"leaving the hub rows out of the sum: relative error {float(parts.share[parts.group == 'hub row'].sum()):.3f}",
+    control=(
+        "leaving the hub rows out of the sum: relative error "
+        f"{float(parts.share[parts.group == 'hub row'].sum()):.3f}"
+    ),
     scale=f"{len(table):,} rows in three groups; relative error in double precision",
 )
 
@@ -767,7 +927,7 @@ page.claim(
 # \varphi = \frac{\mathrm{d} \log \text{chord}}{\mathrm{d} \log x} = \frac{u\, e^{-u}}{1 - e^{-u}} = \frac{u\,c}{1-c} < 1 ,
 # $$ (eq-bend)
 #
-# so log ratios shrink by $\varphi$, and the reading is that of the latent cube divided by $\varphi$. A numerical derivative agrees:
+# so log ratios shrink by $\varphi$, and the reading is that of the latent cube divided by $\varphi$. Automatic differentiation agrees:
 
 # %%
 u = torch.tensor([0.1, 0.5, 1.0, 2.0], dtype=torch.float64, requires_grad=True)  # u goes as x²
@@ -809,10 +969,19 @@ def sweep(c):
 
 
 phase = pd.DataFrame([sweep(c) for c in cosines])
+
+# %% tags=["hide-input"]
+short_names = {"cosine < ½": "c < ½", "fit, full": "fit", "ghost, corrected": "ghost"}
+left_out = ["planted, at tokens", "median, full", "ghost"]
 page.table(
-    phase.drop(columns=["planted, at tokens"]),
+    phase.drop(columns=left_out).rename(columns=short_names).map(lambda x: float(f"{x:.3g}")),
     name="tbl-phase",
-    caption=f"The sweep behind {{numref}}`fig-phase`: {n:,} tokens of dimension {d}, D = {D:,}, a hub of {h} rows with s = {s}, one seed. `cosine`: median between nearest tokens; `predicted`: {{eq}}`eq-capture`; `bend`: {{eq}}`eq-bend` with the latent cube's reading of {latent:.2f}.",
+    caption=(
+        f"The sweep of {n:,} tokens of dimension {d}, D = {D:,}, a hub of {h} rows, s = {s}, one "
+        "seed. `cosine`: median between nearest tokens; `predicted`: share by {eq}`eq-capture`; "
+        "`full`, `fit`: MLE and Facco fit with the hub; `ghost`: {eq}`eq-whisper`; `bend`: "
+        f"{{eq}}`eq-bend` with the latent cube's reading of {latent:.2f}."
+    ),
 )
 
 # %% tags=["hide-input"]
@@ -834,8 +1003,18 @@ for axes in (left, right):
 page.show(
     figure,
     name="fig-phase",
-    caption=f"One hub, tokens further and further apart (to the right). Left: share of captured tokens, measured and predicted. Right: readings of the full table (MLE and Facco fit), without the hub, normalized, the ghost's prediction, and the bend of chords. {n:,} tokens, D = {D:,}, {h} hub rows, one seed.",
-    alt="Left: the captured share rises from zero to nine tenths as the cosine falls through one half, on the predicted line. Right: readings with the hub rise from eight to a hundred and beyond, while removed, normalized and bend lines stay close together and rise gently.",
+    caption=(
+        "One hub, tokens further and further apart (to the right). Left: share of captured "
+        "tokens, measured and predicted. Right: readings of the full table (MLE and Facco "
+        "fit), without the hub, normalized, the ghost's prediction, and the bend of chords. "
+        f"{n:,} tokens, D = {D:,}, {h} hub rows, one seed."
+    ),
+    alt=(
+        "Left: the captured share rises from zero to nine tenths as the cosine falls through "
+        "one half, on the predicted line. Right: readings with the hub rise from eight to a "
+        "hundred and beyond, while removed, normalized and bend lines stay close together and "
+        "rise gently."
+    ),
 )
 
 # %% [markdown]
@@ -846,7 +1025,7 @@ page.show(
 # The horizontal axis is the whole story of when a hub matters. It suggests why a reading might grow with model size while the hub-free reading stays put: not because larger models have larger hubs, but because their nearest tokens are further apart. That can be tested on real models, and {doc}`models` says how far we got.
 # ```
 
-# %%
+# %% tags=["hide-input"]
 miss = float((phase.captured - phase.predicted).abs().max())
 page.claim(
     "toy-capture-predicted",
@@ -855,9 +1034,14 @@ page.claim(
     paper="a token is closer to the central cluster than to any other token",
     ours=miss,
     band=(0, 0.02),
-    control=f"predicting the same share everywhere would miss by {float((phase.captured - phase.captured.mean()).abs().max()):.2f}",
+    control=(
+        "predicting the same share everywhere would miss by "
+        f"{float((phase.captured - phase.captured.mean()).abs().max()):.2f}"
+    ),
     scale=f"{len(phase)} cosines, {n:,} tokens each, D = {D:,}; largest difference of shares",
 )
+
+# %% tags=["hide-input"]
 close = phase.loc[phase.cosine.idxmax()]
 page.claim(
     "toy-hub-alone-is-inert",
@@ -872,12 +1056,18 @@ ghosts = phase[["ghost", "ghost, corrected", "no hub"]].div(phase["planted, at t
 worst = {name: x[(x - 1).abs().idxmax()] for name, x in ghosts.items()}
 page.claim(
     "toy-ghost-predicts",
-    statement="A ghost hub, corrected for what captured tokens still read, predicts the reading with a planted hub",
+    statement=(
+        "A ghost hub, corrected for what captured tokens still read, predicts the reading "
+        "with a planted hub"
+    ),
     source="ours",
     ours=worst["ghost, corrected"],
     band=(0.9, 1.1),
     control=f"not corrected: {worst['ghost']:.2f}; without a ghost: {worst['no hub']:.2f}",
-    scale=f"{len(phase)} cosines, {n:,} tokens each; predicted over planted, the ratio furthest from 1",
+    scale=(
+        f"{len(phase)} cosines, {n:,} tokens each; predicted over planted, the ratio furthest "
+        "from 1"
+    ),
 )
 
 # %% [markdown]
@@ -918,19 +1108,30 @@ axes.legend()
 page.show(
     figure,
     name="fig-switch",
-    caption=f"MLE reading of the {n:,} tokens (median cosine {cosine}, all lengths equal) as rows are added: short rows with s = {s}, and two controls. One seed.",
-    alt="With short rows the reading dips at one row, jumps at two, and rises slowly after that. Both controls stay level.",
+    caption=(
+        f"MLE reading of the {n:,} tokens (median cosine {cosine}, all lengths equal) as rows "
+        f"are added: short rows with s = {s}, and two controls. One seed."
+    ),
+    alt=(
+        "With short rows the reading dips at one row, jumps at two, and rises slowly after "
+        "that. Both controls stay level."
+    ),
 )
 
-# %%
-base = switch["short rows"].iloc[0]
+# %% tags=["hide-input"]
 row = switch["short rows"]
-tripled = row.index[row >= 3 * base]
+base, tripled = row.iloc[0], row.index[row >= 3 * row.iloc[0]]
 page.say(
-    f"Without short rows the tokens read {base:.1f}. **One** short row *lowers* the reading to {row.get(1, math.nan):.1f}: it becomes the first neighbour of most tokens while their second is still a fellow token, and the ratio of the two is large. The **second** one sets it off, to {row.get(2, math.nan):.1f}, because now both neighbours are short rows at nearly equal distances. After that the curve is almost flat: {row.iloc[-1]:.1f} with {added[-1]:,} rows. The controls end at {switch['rows of full length'].iloc[-1]:.1f} and {switch['clones of a token'].iloc[-1]:.1f}."
+    f"Without short rows the tokens read {base:.1f}. **One** short row *lowers* the reading to "
+    f"{row.get(1, math.nan):.1f}: it becomes the first neighbour of most tokens while their "
+    "second is still a fellow token, and the ratio of the two is large. The **second** one "
+    f"sets it off, to {row.get(2, math.nan):.1f}, because now both neighbours are short rows "
+    f"at nearly equal distances. After that the curve is almost flat: {row.iloc[-1]:.1f} with "
+    f"{added[-1]:,} rows. The controls end at {switch['rows of full length'].iloc[-1]:.1f} and "
+    f"{switch['clones of a token'].iloc[-1]:.1f}."
 )
 
-# %%
+# %% tags=["hide-input"]
 page.claim(
     "toy-few-rows-suffice",
     statement="A few hundred short rows suffice to inflate the reading",
@@ -938,7 +1139,10 @@ page.claim(
     paper="a few hundred rows suffice",
     ours=float(tripled.min()) if len(tripled) else None,
     band=(1, 300),
-    control=f"with as many rows of full length, or clones, the reading is at most {switch.drop(columns='short rows').max().max() / base:.2f} times that without",
+    control=(
+        "with as many rows of full length, or clones, the reading is at most "
+        f"{switch.drop(columns='short rows').max().max() / base:.2f} times that without"
+    ),
     scale=f"{n:,} tokens, D = {D:,}, cosine {cosine}; fewest rows that triple the reading",
     why=f"no number of rows up to {max(added)} tripled it" if not len(tripled) else None,
 )
@@ -948,7 +1152,10 @@ page.claim(
     source="ours",
     ours=row.get(1, base) / base,
     band=(None, 0.9),
-    control=f"one row of full length: {switch['rows of full length'].get(1, base) / base:.3f}; one clone: {switch['clones of a token'].get(1, base) / base:.3f}",
+    control=(
+        f"one row of full length: {switch['rows of full length'].get(1, base) / base:.3f}; one "
+        f"clone: {switch['clones of a token'].get(1, base) / base:.3f}"
+    ),
     scale=f"{n:,} tokens, D = {D:,}, cosine {cosine}; reading with one row over that with none",
 )
 
@@ -960,8 +1167,10 @@ page.claim(
 # To remove a hub one has to say which rows are in it. Quantiles ("the shortest tenth") remove rows from tables that have no hub; two-component mixtures find two components in everything. The rule used here has no parameter. Let $\rho_{\text{med}}$ be the median and $\rho_{\max}$ the largest length. The **reflection** rule is
 #
 # $$
-# H = \Big\{ i : \rho_i < \frac{\rho_{\text{med}}^2}{\rho_{\max}} \Big\}
-# \;=\; \big\{ i : \log \rho_{\text{med}} - \log \rho_i > \log\rho_{\max} - \log\rho_{\text{med}} \big\} .
+# \begin{aligned}
+# H &= \Big\{ i : \rho_i < \frac{\rho_{\text{med}}^2}{\rho_{\max}} \Big\} \\
+#   &= \big\{ i : \log \rho_{\text{med}} - \log \rho_i > \log\rho_{\max} - \log\rho_{\text{med}} \big\} .
+# \end{aligned}
 # $$ (eq-reflection)
 #
 # A row is short if it lies further below the median, in logarithms, than *any* row lies above it.
@@ -978,8 +1187,13 @@ page.claim(
 log_lengths = 0.3 * torch.randn(2000, 1000, generator=generator)
 threshold = 2 * log_lengths.median(dim=1).values - log_lengths.max(dim=1).values
 flagged = (log_lengths < threshold[:, None]).sum(dim=1).double()
+
+# %% tags=["hide-input"]
 page.say(
-    f"In {len(flagged):,} symmetric tables of {log_lengths.shape[1]:,} lengths the rule flags {float(flagged.mean()):.2f} rows on average, and more than 5 in {float((flagged > 5).double().mean()):.2%} of the tables; {{eq}}`eq-coin` says {2**-6:.2%}."
+    f"In {len(flagged):,} symmetric tables of {log_lengths.shape[1]:,} lengths the rule flags "
+    f"{float(flagged.mean()):.2f} rows on average, and more than 5 in "
+    f"{float((flagged > 5).double().mean()):.2%} of the tables; {{eq}}`eq-coin` says "
+    f"{2**-6:.2%}."
 )
 
 # %% [markdown]
@@ -1018,21 +1232,41 @@ def score(flagged, planted):
 
 found = []
 for name, (rows, ids) in tables.items():
-    by_reflection, bottom = hub.reflection(rows), hub.valley(rows) or 0.0
-    by_valley = (hub.lengths(rows) < bottom).nonzero().flatten()
-    one = {"table": name, "planted": len(ids), "flagged": len(by_reflection)}
-    one["precision"], one["recall"] = score(by_reflection.rows, ids)
-    one["valley: flagged"] = len(by_valley)
-    one["valley: precision"], one["valley: recall"] = score(by_valley, ids)
     prefixes = nearest_prefixes(rows, torch.arange(len(rows)), sorted({n, len(rows)}))
-    one["MLE, no hub"], one["MLE"] = reading(prefixes[0]), reading(prefixes[-1])
-    one["MLE, flagged removed"] = reading(nearest(without(rows, by_reflection.rows)))
-    found.append(one)
-found = pd.DataFrame(found)
+    alone, as_it_is = reading(prefixes[0]), reading(prefixes[-1])
+    valley = hub.valley(rows) or 0.0  # nothing is shorter than 0
+    rules = {
+        "reflection": hub.reflection(rows).rows,
+        "valley": (hub.lengths(rows) < valley).nonzero().flatten(),
+    }
+    for rule, flagged in rules.items():
+        after = reading(nearest(without(rows, flagged)))
+        scores = score(flagged, ids)
+        found.append((name, rule, len(flagged), *scores, alone, as_it_is, after))
+
+# %% tags=["hide-input"]
+columns = [
+    "table",
+    "rule",
+    "flagged",
+    "precision",
+    "recall",
+    "no hub",
+    "as it is",
+    "flagged removed",
+]
+found = pd.DataFrame(found, columns=columns)
 page.table(
     found,
     name="tbl-detection",
-    caption=f"Two rules on five tables of {n:,} tokens (one seed). The long row is 30 times too long; the skewed lengths have their tail on the short side; the last table's log lengths are spread by 0.25. Precision: share of the flagged rows that were planted; recall: share of the planted that were flagged. A dash: not defined, since nothing was flagged or nothing planted.",
+    caption=(
+        f"Two rules on five tables of {n:,} tokens, {h} hub rows where there is a hub (one seed). "
+        "The long row is 30 times too long; the skewed lengths have their tail on the short side; "
+        "the last table's log lengths are spread by 0.25. Precision: share of the flagged "
+        "rows that "
+        "were planted; recall: share of the planted that were flagged; a dash where it isn't "
+        "defined. The last three columns are MLE readings."
+    ),
 )
 
 # %% tags=["hide-input"]
@@ -1054,15 +1288,41 @@ panels[0].set_ylabel("rows")
 page.show(
     figure,
     name="fig-detection",
-    caption="The lengths in the five tables (tokens blue, hub red), the reflection threshold (dashed; at the left edge where it lies further left) and the valley, where there is one (dotted). The one long row stands at the right edge.",
-    alt="Five histograms. In the first the threshold separates hub and tokens; in the third it has moved out to the left of the hub; in the fourth it cuts off the tail of a skewed core; in the fifth hub and core overlap.",
+    caption=(
+        "The lengths in the five tables (tokens blue, hub red), the reflection threshold "
+        "(dashed; at the left edge where it lies further left) and the valley, where there is "
+        "one (dotted). The one long row stands at the right edge."
+    ),
+    alt=(
+        "Five histograms. In the first the threshold separates hub and tokens; in the third "
+        "it has moved out to the left of the hub; in the fourth it cuts off the tail of a "
+        "skewed core; in the fifth hub and core overlap."
+    ),
 )
 
-# %%
-by = found.set_index("table")
-names = list(cases)
+# %% tags=["hide-input"]
+by = {rule: part.set_index("table") for rule, part in found.groupby("rule")}
+names, (mirror, dip) = list(cases), (by["reflection"], by["valley"])
 page.say(
-    f"One row that is far too long hides the whole hub (recall {by.recall[names[2]]:.2f}), because everything is measured against the longest row. A core whose lengths are skewed to the short side loses {by.flagged[names[3]] / n:.1%} of its rows though there is no hub, and the reading moves from {by.MLE[names[3]]:.1f} to {by['MLE, flagged removed'][names[3]]:.1f}. And a hub at half the length of a core with widely spread lengths is missed (recall {by.recall[names[4]]:.2f}), because some rows lie as far above the median as the hub lies below it. The valley gets these three right, but it needs two separate peaks, and finds no valley between a hub and a core that touch; neither rule is right always. So {{doc}}`models` asks of every table: do the two rules agree, and does what they find change anything?"
+    "One row that is far too long hides the whole hub (recall "
+    f"{mirror.recall[names[2]]:.2f}), because everything is measured against the longest row. "
+    "A core "
+    f"whose lengths are skewed to the short side loses {mirror.flagged[names[3]] / n:.1%} of "
+    "its rows "
+    f"though no hub was planted, and the reading goes from {mirror['as it is'][names[3]]:.1f} to "
+    f"{mirror['flagged removed'][names[3]]:.1f}: the shortest tokens of such a core do act as "
+    "a small "
+    "hub. And a hub at half the length of a core with widely spread lengths is missed (recall "
+    f"{mirror.recall[names[4]]:.2f}), because some rows lie as far above the median as the hub "
+    "lies "
+    "below it. The valley does better on these three (recall "
+    f"{dip.recall[names[2]]:.2f} and {dip.recall[names[4]]:.2f}, {dip.flagged[names[3]]} rows "
+    "of the "
+    "skewed core), but it needs two separate peaks, and has nothing to say where hub and core "
+    "touch. "
+    "Neither rule is always right. So {doc}`models` asks of every table: do the two agree, "
+    "and does "
+    "what they find change anything?"
 )
 
 # %% [markdown]
@@ -1100,13 +1360,22 @@ def trial(width, seed):
 
 
 trials = pd.DataFrame([trial(width, seed + i) for width in widths for i in range(seeds)])
+
+# %% tags=["hide-input"]
+short_names = {"normalized, no hub": "norm., no hub", "random removed": "random"}
+short_names |= {"longest removed": "longest", "flagged, no hub": "flagged, no hub"}
 page.table(
-    trials,
+    trials.drop(columns="seed").rename(columns=short_names).map(lambda x: float(f"{x:.3g}")),
     name="tbl-trials",
-    caption=f"The planted hub over seeds and widths: {n:,} tokens, {h} hub rows, s = {s}, median cosine {cosine}, log lengths spread by {length_sd}. MLE readings of all rows; the last column counts the rows flagged before a hub was planted.",
+    caption=(
+        f"The planted hub over seeds and widths: {n:,} tokens, {h} hub rows, s = {s}, median "
+        f"cosine {cosine}, log lengths spread by {length_sd}. MLE readings of all rows; "
+        "`random`, `longest`: with as many of these removed. The last column counts the rows "
+        "flagged before a hub was planted."
+    ),
 )
 
-# %%
+# %% tags=["hide-input"]
 scale = f"{len(trials)} tables of {n:,} tokens and {h} hub rows, D = {', '.join(map(str, widths))}; the worst"
 ratio = trials.div(trials["no hub"], axis=0)
 kept = (
@@ -1120,7 +1389,10 @@ page.claim(
     paper="far too high; 27 to 122 on real models, against 10 to 17",
     ours=ratio.full.min(),
     band=(3, None),
-    control=f"a cluster of clones at full length (first table): {value['control: clones planted'] / value['no hub planted']:.2f}",
+    control=(
+        "a cluster of clones at full length (first table): "
+        f"{value['control: clones planted'] / value['no hub planted']:.2f}"
+    ),
     scale=scale + " ratio with over without",
 )
 page.claim(
@@ -1135,7 +1407,9 @@ page.claim(
 )
 page.claim(
     "toy-controls-stay-inflated",
-    statement="Removing as many random rows, or as many of the longest, does not lower the reading",
+    statement=(
+        "Removing as many random rows, or as many of the longest, does not lower the reading"
+    ),
     source="ours",
     ours=min(kept),
     band=(1, None),
@@ -1143,7 +1417,7 @@ page.claim(
     scale=scale + f" ratio to the full reading (random {kept[0]:.3f}, longest {kept[1]:.3f})",
 )
 
-# %%
+# %% tags=["hide-input"]
 page.claim(
     "toy-normalizing-restores",
     statement="Normalizing all rows gives the reading that the normalized table has without a hub",
@@ -1160,16 +1434,24 @@ page.claim(
     source="ours",
     ours=trials.precision.min(),
     band=(0.98, 1),
-    control=f"random rows: {h / (n + h):.2f}; a core skewed to the short side: none of {by.flagged[names[3]]} flagged rows",
+    control=(
+        f"random rows: {h / (n + h):.2f}; a core skewed to the short side: none of "
+        f"{mirror.flagged[names[3]]} flagged rows"
+    ),
     scale=scale + " precision",
 )
+
+# %% tags=["hide-input"]
 page.claim(
     "toy-detection-complete",
     statement="The reflection rule flags every planted row",
     source="ours",
     ours=trials.recall.min(),
     band=(1, 1),
-    control=f"with one row 30 times too long: {by.recall[names[2]]:.2f}; hub at half length: {by.recall[names[4]]:.2f}",
+    control=(
+        f"with one row 30 times too long: {mirror.recall[names[2]]:.2f}; hub at half length: "
+        f"{mirror.recall[names[4]]:.2f}"
+    ),
     scale=scale + " recall",
 )
 page.claim(
@@ -1179,7 +1461,9 @@ page.claim(
     ours=float(trials["flagged, no hub"].max()),
     band=(0, 5),
     control=f"with the hub planted: {h} or more",
-    scale=f"{len(trials)} tables of {n:,} tokens; the worst. A symmetric table exceeds 5 once in 64",
+    scale=(
+        f"{len(trials)} tables of {n:,} tokens; the worst. A symmetric table exceeds 5 once in 64"
+    ),
 )
 
 # %% [markdown]
@@ -1206,13 +1490,19 @@ for name, rows in {
     share = float(hub.captured(f, ids)[:n].double().mean()) if len(rows) > n else None
     readings.append((name, reading(f), share))
 readings = pd.DataFrame(readings, columns=["version", "MLE", "captured"])
+
+# %% tags=["hide-input"]
 page.table(
     readings,
     name="tbl-leaning",
-    caption=f"Tokens with a common part of length 1 beside their own of length 1 ({n:,} tokens, D = {D:,}, median cosine of the own parts {cosine}), and {h} short rows that lean towards the common part.",
+    caption=(
+        f"Tokens with a common part of length 1 beside their own of length 1 ({n:,} tokens, D "
+        f"= {D:,}, median cosine of the own parts {cosine}), and {h} short rows that lean "
+        "towards the common part."
+    ),
 )
 
-# %%
+# %% tags=["hide-input"]
 by_version = readings.set_index("version").MLE
 page.claim(
     "toy-normalizing-can-inflate",
@@ -1221,8 +1511,16 @@ page.claim(
     paper="normalizing rows gives the same lower reading, though GLM still changes",
     ours=by_version["short rows, normalized"] / by_version["short rows"],
     band=(1.5, None),
-    control=f"normalized without short rows: {by_version['control: no short rows, normalized'] / by_version['no short rows']:.2f}; centred first: {by_version['centred, then normalized'] / by_version['short rows']:.2f}",
-    scale=f"{n:,} tokens with a common part, {h} short rows that lean towards it; normalized over as it is",
+    control=(
+        "normalized without short rows: "
+        f"{by_version['control: no short rows, normalized'] / by_version['no short rows']:.2f}; "
+        "centred first: "
+        f"{by_version['centred, then normalized'] / by_version['short rows']:.2f}"
+    ),
+    scale=(
+        f"{n:,} tokens with a common part, {h} short rows that lean towards it; normalized "
+        "over as it is"
+    ),
 )
 
 # %% [markdown]
@@ -1280,8 +1578,12 @@ for k in (2, 5):
 free = nearest(even)
 three = torch.stack([free.r1, free.r2, hub.lengths(even)]).sort(dim=0).values
 with_one = nearest(torch.cat([even, short[:1]]))
+
+# %% tags=["hide-input"]
 page.say(
-    f"Predicted {hub.mle(three[0], three[1]).value:.2f}, measured {hub.mle(with_one.r1[:n], with_one.r2[:n]).value:.2f}; without the row {reading(free):.2f}."
+    f"Predicted {hub.mle(three[0], three[1]).value:.2f}, measured "
+    f"{hub.mle(with_one.r1[:n], with_one.r2[:n]).value:.2f}; without the row "
+    f"{reading(free):.2f}."
 )
 
 # %% [markdown]
@@ -1307,7 +1609,9 @@ for width in (256, 1024):
     taken = hub.captured(f, ids)
     taken[ids] = False
     page.say(
-        f"D = {width}: captured tokens read {hub.mle(f.r1[taken], f.r2[taken]).value:.0f} (formula {hub.captured_reading(1, s, h, width):.0f}), the table reads {reading(f):.1f}."
+        f"D = {width}: captured tokens read {hub.mle(f.r1[taken], f.r2[taken]).value:.0f} "
+        f"(formula {hub.captured_reading(1, s, h, width):.0f}), the table reads "
+        f"{reading(f):.1f}."
     )
 
 # %% [markdown]
@@ -1334,10 +1638,14 @@ for t in (0.0, 0.3, 0.6, 1.0):
     predicted = (free.r1**2 > hub.lengths(even) ** 2 + t**2).double().mean()
     taken = hub.captured(f, ids)[:n].double().mean()
     offsets.append((t, float(predicted), float(taken), hub.mle(f.r1[:n], f.r2[:n]).value))
+
+# %% tags=["hide-input"]
 page.table(
     pd.DataFrame(offsets, columns=["t", "predicted share", "captured share", "MLE"]),
     name="tbl-offset",
-    caption=f"A tight cluster of {h} rows at distance t from the origin, read at the {n:,} tokens.",
+    caption=(
+        f"A tight cluster of {h} rows at distance t from the origin, read at the {n:,} tokens."
+    ),
 )
 
 # %% [markdown]
@@ -1359,8 +1667,12 @@ page.table(
 # %%
 above = torch.tensor(mixed["Facco fit"]) / torch.tensor(mixed["MLE"])
 first = share_grid[(above > 2).nonzero().flatten()[:1]]
+
+# %% tags=["hide-input"]
 page.say(
-    f"The fit passes twice the MLE at a captured share of {float(first):.2f}; the discarded tenth is used up at 0.90, where the ratio is {float(above[(share_grid - 0.9).abs().argmin()]):.1f}."
+    f"The fit passes twice the MLE at a captured share of {float(first):.2f}; the discarded "
+    "tenth is used up at 0.90, where the ratio is "
+    f"{float(above[(share_grid - 0.9).abs().argmin()]):.1f}."
 )
 
 # %% [markdown]
