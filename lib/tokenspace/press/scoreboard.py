@@ -21,7 +21,8 @@ in. A claim that does not hold is a result like any other. The mark says whose c
 def scoreboard(runs: Mapping[str, Path], titles: Mapping[str, str] | None = None) -> str:
     """Write the scoreboard of `{"hub/models": run folder}` as a page of MyST.
 
-    `titles` names the parts. Every part is a table: verdict, claim, the paper's number, ours.
+    `titles` names the parts. In each, the paper's own claims come first; a row is a verdict, a
+    claim, the paper's number, ours.
     """
     claims = [claim for folder in runs.values() for claim in read_claims(folder)]
     marks = ", ".join(f"{_mark(source)} {text}" for source, text in SOURCES.items())
@@ -29,7 +30,11 @@ def scoreboard(runs: Mapping[str, Path], titles: Mapping[str, str] | None = None
     for part in dict.fromkeys(claim["part"] for claim in claims):
         mine = [claim for claim in claims if claim["part"] == part]
         title = (titles or {}).get(part, part.capitalize())
-        lines += [f"## {title}", "", tally(mine), "", *_table(mine), ""]
+        lines += [f"## {title}", "", tally(mine), ""]
+        for source, text in SOURCES.items():
+            if of_source := [claim for claim in mine if claim["source"] == source]:
+                heading = f"{text[0].upper()}{text[1:]}"
+                lines += [f"### {heading}", "", *_table(of_source), ""]
     if not claims:
         lines += ["No page has stated a claim yet.", ""]
     return "\n".join(lines)
