@@ -224,9 +224,9 @@ dropped = hub.mle(doubled.r1, doubled.r2)
 # %% tags=["hide-input"]
 page.say(
     f"Readings of {len(sets)} tori scatter by {scatter:.3f}; their stated standard error is "
-    f"{stated:.3f} on average. And {len(points)} Gaussian points of which 20 are in the table twice "
-    f"read {dropped.value:.3f}, with the note “{dropped.note}”; without the copies they read "
-    f"{reading(nearest(points)):.3f}."
+    f"{stated:.3f} on average. Of {len(points)} Gaussian points, 20 were put into the table twice: "
+    f"{dropped.n_zero_distance} pairs are dropped, {dropped.n_ties} ties kept, and the reading is "
+    f"{dropped.value:.3f} instead of {reading(nearest(points)):.3f} without the copies."
 )
 
 # %% [markdown]
@@ -284,7 +284,6 @@ page.show(
     ),
 )
 
-# %% tags=["hide-input"]
 columns = ["set", "true d", "reading", "± se", "KS gap", "p", "KS gap, true d"]
 page.table(
     pd.DataFrame(checks, columns=columns),
@@ -377,7 +376,6 @@ page.table(
     ),
 )
 
-# %% tags=["hide-input"]
 comparable = n_known == 5000
 page.claim(
     "toy-known-manifolds",
@@ -497,7 +495,6 @@ page.say(
     f"{float(1 / (1 / tails[2]).mean()):.2f}."
 )
 
-# %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.6, 3.5))
 grid = torch.logspace(-0.3, 3.5, 200).double()
 for colour, (k, values) in zip((RED, BLUE), tails.items(), strict=True):
@@ -573,7 +570,6 @@ page.say(
     f"{h / len(table):.1%} of the table."
 )
 
-# %% tags=["hide-input"]
 rho = hub.lengths(table)
 figure, axes = plt.subplots(figsize=(6.6, 3.0))
 bins = torch.logspace(math.log10(0.9 * float(rho.min())), math.log10(1.1 * float(rho.max())), 70)
@@ -649,13 +645,11 @@ page.table(
     ),
 )
 value = planted_table.MLE
+gain = planted_table.loc["hub planted", ["MLE", "Facco fit", "median"]]
+gain = gain / planted_table.loc["no hub planted", gain.index]
 page.say(
-    f"The hub multiplies the MLE by {value['hub planted'] / value['no hub planted']:.1f}, the "
-    "Facco fit by "
-    f"{planted_table['Facco fit']['hub planted'] / planted_table['Facco fit']['no hub planted']:.1f} "
-    ""
-    "and the median by "
-    f"{planted_table['median']['hub planted'] / planted_table['median']['no hub planted']:.0f}. "
+    f"The hub multiplies the MLE by {gain.MLE:.1f}, the Facco fit by {gain['Facco fit']:.1f} and "
+    f"the median by {gain['median']:.0f}. "
     "Removing it, or normalizing, brings all of them down; removing random or long rows does "
     f"not, and a cluster of clones moves the MLE from {value['no hub planted']:.1f} to "
     f"{value['control: clones planted']:.1f} only. Being bunched is not what matters: being "
@@ -789,7 +783,6 @@ page.say(
     f"Kolmogorov–Smirnov gap from their own exponential: {gap:.3f} ($p$ = {p:.2f})."
 )
 
-# %% tags=["hide-input"]
 free_m = float(hub.log_ratios(full.r1[:n][~inside], full.r2[:n][~inside]).median())
 captured_m = float(hub.log_ratios(full.r1[:n][inside], full.r2[:n][inside]).median())
 page.claim(
@@ -974,7 +967,7 @@ phase = pd.DataFrame([sweep(c) for c in cosines])
 short_names = {"cosine < ½": "c < ½", "fit, full": "fit", "ghost, corrected": "ghost"}
 left_out = ["planted, at tokens", "median, full", "ghost"]
 page.table(
-    phase.drop(columns=left_out).rename(columns=short_names).map(lambda x: float(f"{x:.3g}")),
+    phase.drop(columns=left_out).rename(columns=short_names),
     name="tbl-phase",
     caption=(
         f"The sweep of {n:,} tokens of dimension {d}, D = {D:,}, a hub of {h} rows, s = {s}, one "
@@ -1118,7 +1111,6 @@ page.show(
     ),
 )
 
-# %% tags=["hide-input"]
 row = switch["short rows"]
 base, tripled = row.iloc[0], row.index[row >= 3 * row.iloc[0]]
 page.say(
@@ -1362,10 +1354,13 @@ def trial(width, seed):
 trials = pd.DataFrame([trial(width, seed + i) for width in widths for i in range(seeds)])
 
 # %% tags=["hide-input"]
-short_names = {"normalized, no hub": "norm., no hub", "random removed": "random"}
-short_names |= {"longest removed": "longest", "flagged, no hub": "flagged, no hub"}
+short_names = {
+    "normalized, no hub": "norm., no hub",
+    "random removed": "random",
+    "longest removed": "longest",
+}
 page.table(
-    trials.drop(columns="seed").rename(columns=short_names).map(lambda x: float(f"{x:.3g}")),
+    trials.drop(columns="seed").rename(columns=short_names),
     name="tbl-trials",
     caption=(
         f"The planted hub over seeds and widths: {n:,} tokens, {h} hub rows, s = {s}, median "
@@ -1374,14 +1369,15 @@ page.table(
         "flagged before a hub was planted."
     ),
 )
-
-# %% tags=["hide-input"]
-scale = f"{len(trials)} tables of {n:,} tokens and {h} hub rows, D = {', '.join(map(str, widths))}; the worst"
+at_widths = ", ".join(map(str, widths))
+scale = f"{len(trials)} tables of {n:,} tokens and {h} hub rows, D = {at_widths}; the worst"
 ratio = trials.div(trials["no hub"], axis=0)
 kept = (
     (trials["random removed"] / trials.full).min(),
     (trials["longest removed"] / trials.full).min(),
 )
+
+# %% tags=["hide-input"]
 page.claim(
     "toy-hub-inflates",
     statement="A hub of short rows makes TwoNN read far too high",
@@ -1502,7 +1498,6 @@ page.table(
     ),
 )
 
-# %% tags=["hide-input"]
 by_version = readings.set_index("version").MLE
 page.claim(
     "toy-normalizing-can-inflate",
@@ -1681,9 +1676,9 @@ page.say(
 #
 # ## Further reading
 #
-# - **The estimators.** {cite:t}`facco2017twonn` is short and clear, and its first figure is the check of {numref}`fig-check`. {cite:t}`levina2004mle` introduced the likelihood of local dimension; the two pages of {cite:t}`mackay2005comments` explain why to average it harmonically. {cite:t}`denti2022gride` generalize the ratio to later neighbours and follow the reading over scales.
+# - **The estimators.** {cite:t}`facco2017twonn` is short and clear, and the source of the check in {numref}`fig-check`. {cite:t}`levina2004mle` introduced the likelihood of local dimension; {cite:t}`mackay2005comments` explain why to average it harmonically. {cite:t}`denti2022gride` generalize the ratio to later neighbours and follow the reading over scales.
 # - **Theory and tools.** {cite:t}`amsaleg2015lid` define local dimension without a manifold. {cite:t}`bac2021skdim` collect many estimators in one package, against which the tests of this book compare ours. {cite:t}`eckmann1992fundamental` is the limit in {numref}`fig-known`.
-# - **Dimension in networks and tables.** {cite:t}`ansuini2019intrinsic` measured how it changes through the layers of an image classifier. {cite:t}`kataiwa2025measuring` measured token embeddings, and found the growth with model size that {cite:t}`quemy2026hub` explains by a hub.
+# - **Dimension in networks and tables.** {cite:t}`ansuini2019intrinsic` measured how it changes through the layers of an image classifier. {cite:t}`kataiwa2025measuring` measured token embeddings; the comparison of model sizes in {cite:t}`quemy2026hub` follows theirs.
 # - **Hubs.** {cite:t}`radovanovic2010hubs` is the classic on points that are everybody's neighbour in high dimension. {cite:t}`land2024magikarp` look for under-trained tokens, many of which have short rows; {cite:t}`mu2018allbutthetop` take off the common part of word vectors.
 
 # %%
