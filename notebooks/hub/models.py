@@ -333,7 +333,7 @@ page.say(
 )  # fmt: skip
 
 # %% [markdown]
-# All searches for first neighbours that this section needs are made here, once. `nearest_at_cuts` sorts the rows by length and finds every row's neighbours among the longest 50 %, 60 %, … 100 %, in one pass, so that the table without its hub, and each step of a removal curve, come for the price of one search.
+# All searches for first neighbours that this section needs are made here, once. `nearest_at_cuts` takes the rows in order of length, longest first, and finds everybody's neighbours among the first so many of them, for several cuts in one pass. So the table without its hub, and every step of a removal curve, come for the price of one search.
 
 # %%
 by_length = rho.argsort(descending=True)
