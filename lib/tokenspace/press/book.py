@@ -137,7 +137,8 @@ def _parts(cell: Notebook) -> Iterator[Notebook]:
     for number, outputs in enumerate(groups):
         part = copy.deepcopy(cell)
         if number:
-            part.id, part.source = f"{cell.id}-{number}", ""
+            # myst-nb skips a cell without source, and its outputs with it
+            part.id, part.source = f"{cell.id}-{number}", "# continued"
             part.metadata["tags"] = ["remove-input"]
         if cell.cell_type == "code":
             part.outputs = outputs
