@@ -1,5 +1,8 @@
 """Exact neighbours against independent oracles: fp64 differences, scikit-learn, themselves."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -185,3 +188,19 @@ def test_certificate_bound_covers_the_observed_rounding():
     gamma = (300 + 8) * UNIT_ROUNDOFF
     bound = gamma * (table.length[:, None] + table.length[None]).square() / 2
     assert ((keys - true).abs() <= bound).all()
+
+
+def test_memory_stays_near_the_table():
+    """In a process of its own: a self-join holds the table, its prepared copy, and little else."""
+    code = """
+import resource, torch
+from tokenspace.hub import nearest
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+nearest(torch.randn(2000, 256))
+rows = torch.randn(30_000, 256)
+before = peak()
+nearest(rows)
+print((peak() - before) / rows.nbytes)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 4

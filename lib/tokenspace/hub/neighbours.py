@@ -173,16 +173,18 @@ def _settle(
 ) -> Neighbours:
     """Measure the candidates in fp64; look up again the rows that this can't certify."""
     keys, ids = held
-    parts = zip(queries.split(128), ids.split(128), strict=True)  # small: they stay in the cache
-    measured = [measure(table, *part) for part in parts]
-    distances = torch.cat([far[:, :k] for far, _ in measured])
-    indices = torch.cat([near[:, :k] for _, near in measured])
+    distances = torch.empty(len(queries), k, dtype=torch.float64)
+    indices = torch.empty(len(queries), k, dtype=torch.long)
+    for a in range(0, len(queries), 128):  # few at a time: they stay in the cache
+        part = slice(a, a + 128)
+        far, near = measure(table, queries[part], ids[part])
+        distances[part], indices[part] = far[:, :k], near[:, :k]
     sure = certified(table, queries, distances[:, -1], keys[:, -1])
     doubt = (~sure).nonzero()[:, 0]
     if len(doubt) and keys.shape[1] < k + WIDE:
         again = _settle(table, queries[doubt], _look_up(table, queries[doubt], k + WIDE, n), k, n)
         distances[doubt], indices[doubt] = again.distances, again.indices
     else:
-        for some in doubt.split(64):
+        for some in doubt.split(16):
             distances[some], indices[some] = search_in_fp64(table, queries[some], k, n)
     return Neighbours(distances, indices, queries, len(doubt))
