@@ -1657,7 +1657,7 @@ page.table(
 # :class: dropdown
 # ```
 #
-# The free tokens hold nearly all of the large ratios. The fit drops the largest tenth; once fewer than a tenth of the rows are free, mostly captured rows are left, and the fit reads *them*. It begins earlier than at a share of 0.9, because captured rows fill the small ratios with large $y$. The MLE drops nobody: it rises as $1/(1-p)$ and reaches 700 only at $p = 1$.
+# The free tokens hold nearly all of the large ratios. The fit drops the largest tenth; once fewer than a tenth of the rows are free, mostly captured rows are left, and the fit reads *them*. It begins somewhat before a share of 0.9: by then the discarded tenth has taken all free tokens with large ratios, and only those with the smallest are left to speak against the captured ones. The MLE drops nobody: it rises as $1/(1-p)$ and reaches 700 only at $p = 1$.
 
 # %%
 above = torch.tensor(mixed["Facco fit"]) / torch.tensor(mixed["MLE"])
