@@ -56,8 +56,8 @@ def prefers_hub(
 
     r_core is the distance to the nearest row outside the hub, rho the token's length, s the hub
     rows' length, h their number. For equal lengths and s -> 0: nearest-neighbour cosine < 1/2.
-    That z bounds the largest of h normals (our reconstruction); order = 1 or 2 takes the expected largest or
-    second largest instead (Blom 1958), so that 2 predicts `captured` itself.
+    That z bounds the largest of h normals (our reconstruction); order = 1 or 2 takes the expected
+    largest or second largest instead (Blom 1958), so that 2 predicts `captured` itself.
 
     >>> prefers_hub(torch.tensor([0.9, 1.1]), torch.ones(2), s=0.01, h=300, D=512).tolist()
     [False, True]
