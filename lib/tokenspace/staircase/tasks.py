@@ -1,11 +1,10 @@
 """Tasks whose signatures are exact: weighted sequences with the law of their label.
 
 Yao, Hang and Xu (arXiv:2608.30315): arithmetic, label laws, parity, min-max, length three.
-Ours: `factorial` and `pointer`, whose orders can be told apart.
+Ours, in `mixtures`: tasks whose orders can be told apart.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -16,7 +15,6 @@ from tokenspace.errors import ParameterError
 
 LAWS = ("uniform", "normal", "poisson", "exponential")
 OPERATIONS = ("add", "sub", "mul", "mod")
-BLOCKS = ("a", "b+c1", "c+c1+c2", "c1", "c2")  # of `factorial`; the first three have order 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ def modular(N: int, L: int, vocabulary: int | None = None) -> Task:
 
 
 def parity(rows: int = 10_000, seed: int = 0, vocabulary: int = 61) -> Task:
-    """Task 3: an anchor a of {11..20}, at a uniform place among 7 noise tokens {21..60}; y = a mod 2.
+    """Task 3: an anchor a of {11..20} placed uniformly among 7 noise tokens {21..60}; y = a mod 2.
 
     >>> parity(100).targets.tolist()
     [11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
@@ -204,53 +202,6 @@ def length_three(A: int = 20, X: int = 40, vocabulary: int | None = None) -> Tas
     return _hard("length three", rows, rows.sum(1) % X, size, torch.arange(1, A + X + 1))
 
 
-def factorial(
-    q: int = 3, weights: Sequence[float] = (1, 1, 1, 1, 1), drop: Sequence[str] = ()
-) -> Task:
-    """Ours: v = (a, b, c) with contexts c1, c2; y is one of a | b+c1 | c+c1+c2 | c1 | c2, mod q.
-
-    The blocks of `BLOCKS` are mixed in proportion to `weights`; a dropped or weightless block has
-    no labels. Tokens: v = q^2 a + q b + c, then c1, then c2, so that a sum knows the place.
-
-    >>> task = factorial()
-    >>> task.sequences.shape, task.labels.shape, round(task.entropy, 4)
-    (torch.Size([243, 3]), torch.Size([243, 15]), 1.6094)
-    """
-    unknown = [name for name in drop if name not in BLOCKS]
-    if unknown or len(weights) != len(BLOCKS) or min(weights) < 0:
-        raise ParameterError(
-            f"weights {tuple(weights)}, drop {tuple(drop)}: give {len(BLOCKS)} weights >= 0 and "
-            f"names from {', '.join(BLOCKS)}."
-        )
-    mix = {n: float(w) for n, w in zip(BLOCKS, weights, strict=True) if w > 0 and n not in drop}
-    if not mix:
-        raise ParameterError("every block is dropped or weighs 0; leave one.")
-    a, b, c, c1, c2 = torch.cartesian_prod(*[torch.arange(q)] * 5).T
-    values = dict(zip(BLOCKS, (a, b + c1, c + c1 + c2, c1, c2), strict=True))
-    sequences = torch.stack([q * q * a + q * b + c, q**3 + c1, q**3 + q + c2], dim=1)
-    return _mixed(f"factorial q={q}", sequences, values, mix, q, q**3 + 2 * q, q**3)
-
-
-def pointer(slots: int = 4, values: int = 4) -> Task:
-    """Ours, for attention: y is one of a | the value in slot b, for the last token v = (a, b).
-
-    Before v stands one token a slot, (slot, value); 16 + 16 tokens by default.
-
-    >>> task = pointer()
-    >>> task.vocabulary, task.sequences.shape, round(task.entropy, 4)
-    (32, torch.Size([4096, 5]), 0.6931)
-    """
-    n = values * slots
-    rows = torch.cartesian_prod(*[torch.arange(values)] * (slots + 1), torch.arange(slots))
-    held, a, b = rows[:, :slots], rows[:, slots], rows[:, slots + 1]
-    context = n + values * torch.arange(slots) + held
-    sequences = torch.cat([context, (slots * a + b)[:, None]], dim=1)
-    pointed = held.gather(1, b[:, None])[:, 0]
-    named = {"a": a, "pointed": pointed}
-    task = _mixed("pointer", sequences, named, {"a": 1.0, "pointed": 1.0}, values, 2 * n, n)
-    return replace(task, ordered=True)
-
-
 def _hard(
     name: str,
     sequences: Int64[Tensor, "N L"],
@@ -267,25 +218,6 @@ def _hard(
     labels = torch.zeros(len(y), V, dtype=torch.float64)
     labels[torch.arange(len(y)), y] = 1
     return Task(name, sequences, labels, _equal(len(y)), V, targets, ordered=name == "parity")
-
-
-def _mixed(
-    name: str,
-    sequences: Int64[Tensor, "N L"],
-    values: dict[str, Tensor],
-    mix: dict[str, float],
-    q: int,
-    vocabulary: int,
-    targets: int,
-) -> Task:
-    total, n = sum(mix.values()), len(sequences)
-    labels = torch.zeros(n, q * len(mix), dtype=torch.float64)
-    blocks = {}
-    for place, (block, weight) in enumerate(mix.items()):
-        labels[torch.arange(n), q * place + values[block] % q] = weight / total
-        blocks[block] = slice(q * place, q * place + q)
-    ids = torch.arange(targets)
-    return Task(name, sequences, labels, _equal(n), vocabulary, ids, blocks=blocks)
 
 
 def _equal(n: int) -> Float64[Tensor, " N"]:
