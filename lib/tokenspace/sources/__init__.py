@@ -1,15 +1,18 @@
-"""Where embedding tables come from: packaged models, files, and public models on the Hub."""
+"""Where tables and texts come from: packaged ones, files, and public models on the Hub."""
 
 from tokenspace.sources.catalogue import HubModel, PackagedTable, hub_models, packaged_tables
+from tokenspace.sources.corpus import Corpus, load_corpus
 from tokenspace.sources.load import load_table
 from tokenspace.sources.table import EmbeddingTable, check_rows
 
 __all__ = [
+    "Corpus",
     "EmbeddingTable",
     "HubModel",
     "PackagedTable",
     "check_rows",
     "hub_models",
+    "load_corpus",
     "load_table",
     "packaged_tables",
 ]

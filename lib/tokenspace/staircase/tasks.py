@@ -1,0 +1,224 @@
+"""Tasks whose signatures are exact: weighted sequences with the law of their label.
+
+Yao, Hang and Xu (arXiv:2608.30315): arithmetic, label laws, parity, min-max, length three.
+Ours, in `mixtures`: tasks whose orders can be told apart.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from tokenspace.errors import ParameterError
+
+LAWS = ("uniform", "normal", "poisson", "exponential")
+OPERATIONS = ("add", "sub", "mul", "mod")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A distribution over (sequence, label): rows X with weight P(X) and labels P(y | X).
+
+    Labels are tokens of the one vocabulary (K = vocabulary) in the paper's tasks, a set of their
+    own in ours. `targets` are the tokens whose geometry is studied; `ordered` says that the label
+    depends on positions; `blocks` names the label blocks of a mixture.
+    """
+
+    name: str
+    sequences: Int64[Tensor, "N L"]
+    labels: Float64[Tensor, "N K"]
+    weights: Float64[Tensor, " N"]
+    vocabulary: int
+    targets: Int64[Tensor, " T"]
+    ordered: bool = False
+    blocks: dict[str, slice] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        low, high = int(self.sequences.min()), int(self.sequences.max())
+        if low < 0 or high >= self.vocabulary:
+            raise ParameterError(
+                f"{self.name}: tokens {low} to {high} don't fit a vocabulary of "
+                f"{self.vocabulary}; it needs at least {high + 1}."
+            )
+
+    @property
+    def length(self) -> int:
+        """L, tokens in a sequence."""
+        return self.sequences.shape[1]
+
+    @property
+    def counts(self) -> Float64[Tensor, "N V"]:
+        """N_α(X), occurrences of each token: all that a permutation-invariant model sees."""
+        zeros = torch.zeros(len(self.sequences), self.vocabulary, dtype=torch.float64)
+        return zeros.scatter_add_(1, self.sequences, torch.ones_like(self.sequences).double())
+
+    @property
+    def entropy(self) -> float:
+        """H(y | X) in nats, the least cross entropy."""
+        return float(self.weights @ torch.special.entr(self.labels).sum(1))
+
+    def merged(self) -> "Task":
+        """One row a multiset; raises `ParameterError` when the label depends on positions.
+
+        >>> arithmetic("add", 3).merged().sequences.tolist()
+        [[1, 1], [1, 2], [1, 3], [2, 2], [2, 3], [3, 3]]
+        """
+        if self.ordered:
+            raise ParameterError(f"{self.name}: the label depends on positions; train it unmerged.")
+        rows, group = self.sequences.sort(dim=1).values.unique(dim=0, return_inverse=True)
+        labels, weights = _grouped(self, group)
+        return replace(self, sequences=rows, labels=labels, weights=weights)
+
+
+def best_loss(task: Task, known: Int64[Tensor, "N features"]) -> float:
+    """H(y | known features of X) in nats: the least cross entropy of a model that sees only them.
+
+    >>> task = arithmetic("add", 2)
+    >>> round(best_loss(task, task.sequences[:, :1]), 4)  # the second summand is one bit
+    0.6931
+    """
+    labels, weights = _grouped(task, known.unique(dim=0, return_inverse=True)[1])
+    return float(weights @ torch.special.entr(labels).sum(1))
+
+
+def _grouped(
+    task: Task, group: Int64[Tensor, " N"]
+) -> tuple[Float64[Tensor, "G K"], Float64[Tensor, " G"]]:
+    size = int(group.max()) + 1
+    weights = torch.zeros(size, dtype=torch.float64).index_add_(0, group, task.weights)
+    labels = torch.zeros(size, task.labels.shape[1], dtype=torch.float64)
+    labels.index_add_(0, group, task.weights[:, None] * task.labels)
+    return labels / weights[:, None], weights
+
+
+def label_law(kind: str) -> Float64[Tensor, " 51"]:
+    """p_a on {0, ..., 50} of Task 1: uniform, normal(25, 1), Poisson(10), exp(-5y), renormalised.
+
+    >>> label_law("uniform")[:2].mul(51).tolist()
+    [1.0, 1.0]
+    """
+    y = torch.arange(51, dtype=torch.float64)
+    logs = {
+        "uniform": torch.zeros_like(y),
+        "normal": -((y - 25) ** 2) / 2,
+        "poisson": y * math.log(10) - torch.lgamma(y + 1),
+        "exponential": -5 * y,
+    }
+    if kind not in logs:
+        raise ParameterError(f"law {kind!r} is unknown; take one of {', '.join(LAWS)}.")
+    return logs[kind].softmax(0)
+
+
+def prescribed(kind: str, seed: int = 0, vocabulary: int = 200) -> Task:
+    """Task 1: (a, x1, x2), a = 100, x in {0, ..., 50}; each label drawn once from p_a.
+
+    >>> prescribed("normal").sequences.shape
+    torch.Size([2601, 3])
+    """
+    x = torch.cartesian_prod(torch.arange(51), torch.arange(51))
+    sequences = torch.cat([torch.full((len(x), 1), 100), x], dim=1)
+    g = torch.Generator().manual_seed(seed)
+    drawn = torch.multinomial(label_law(kind), len(x), replacement=True, generator=g)
+    return _hard(f"label law {kind}", sequences, drawn, vocabulary, torch.tensor([100]))
+
+
+def arithmetic(
+    operation: str, N: int, vocabulary: int | None = None, modulus: int | None = None
+) -> Task:
+    """Task 2: all pairs from {1, ..., N}; x1+x2, |x1-x2|, x1 x2, or 1 + (x1+x2) mod M, M = N.
+
+    `vocabulary` is 200 or, when a label is larger, just enough: unused tokens set the common
+    early direction of F_mod.
+
+    >>> arithmetic("mod", 3).labels.argmax(1).tolist()
+    [3, 1, 2, 1, 2, 3, 2, 3, 1]
+    """
+    if operation not in OPERATIONS:
+        raise ParameterError(f"operation {operation!r}: take one of {', '.join(OPERATIONS)}.")
+    if modulus is not None and (operation != "mod" or modulus < 1):
+        raise ParameterError(f"modulus = {modulus} with {operation!r}: give one >= 1, to mod only.")
+    x = torch.cartesian_prod(*[torch.arange(1, N + 1)] * 2)
+    a, b = x.T
+    y = {
+        "add": a + b,
+        "sub": (a - b).abs(),
+        "mul": a * b,
+        "mod": 1 + (a + b) % (modulus or N),
+    }[operation]
+    return _hard(operation, x, y, vocabulary, torch.arange(1, N + 1))
+
+
+def modular(N: int, L: int, vocabulary: int | None = None) -> Task:
+    """1 + (x1 + ... + xL) mod N over all N^L sequences of {1, ..., N}, as weighted multisets.
+
+    >>> task = modular(3, 3)
+    >>> len(task.weights), round(float(task.weights.sum()), 12)
+    (10, 1.0)
+    """
+    rows = torch.combinations(torch.arange(1, N + 1), r=L, with_replacement=True).reshape(-1, L)
+    task = _hard(f"mod, L={L}", rows, 1 + rows.sum(1) % N, vocabulary, torch.arange(1, N + 1))
+    orderings = math.lgamma(L + 1) - torch.lgamma(task.counts + 1).sum(1)  # log L!/Πn!
+    return replace(task, weights=torch.exp(orderings - L * math.log(N)))
+
+
+def parity(rows: int = 10_000, seed: int = 0, vocabulary: int = 61) -> Task:
+    """Task 3: an anchor a of {11..20} placed uniformly among 7 noise tokens {21..60}; y = a mod 2.
+
+    >>> parity(100).targets.tolist()
+    [11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
+    """
+    g = torch.Generator().manual_seed(seed)
+    sequences = torch.randint(21, 61, (rows, 8), generator=g)
+    anchor = torch.randint(11, 21, (rows,), generator=g)
+    sequences[torch.arange(rows), torch.randint(8, (rows,), generator=g)] = anchor
+    return _hard("parity", sequences, anchor % 2, vocabulary, torch.arange(11, 21))
+
+
+def minmax(N: int, vocabulary: int | None = None) -> Task:
+    """(c, x1, x2), x in {1..N}: c = N+1 asks for the larger, c = N+2 for the smaller.
+
+    >>> minmax(2).labels.argmax(1).tolist()
+    [1, 2, 2, 2, 1, 1, 1, 2]
+    """
+    rows = torch.cartesian_prod(torch.arange(N + 1, N + 3), *[torch.arange(1, N + 1)] * 2)
+    c, a, b = rows.T
+    y = torch.where(c == N + 1, torch.maximum(a, b), torch.minimum(a, b))
+    return _hard("min-max", rows, y, vocabulary or N + 3, torch.arange(1, N + 3))
+
+
+def length_three(A: int = 20, X: int = 40, vocabulary: int | None = None) -> Task:
+    """Task 4: (a1, a2, x), a in {1..A}, x in {A+1..A+X}; y = (a1 + a2 + x) mod X.
+
+    When A is a multiple of X order 1 is blank (erratum f).
+
+    >>> length_three(2, 3).sequences.shape
+    torch.Size([12, 3])
+    """
+    anchors, others = torch.arange(1, A + 1), torch.arange(A + 1, A + X + 1)
+    rows = torch.cartesian_prod(anchors, anchors, others)
+    size = vocabulary or A + X + 1
+    return _hard("length three", rows, rows.sum(1) % X, size, torch.arange(1, A + X + 1))
+
+
+def _hard(
+    name: str,
+    sequences: Int64[Tensor, "N L"],
+    y: Int64[Tensor, " N"],
+    vocabulary: int | None,
+    targets: Int64[Tensor, " T"],
+) -> Task:
+    V = max(200, int(y.max()) + 1, int(sequences.max()) + 1) if vocabulary is None else vocabulary
+    if int(y.max()) >= V:
+        raise ParameterError(
+            f"{name}: label {int(y.max())} doesn't fit a vocabulary of {V}; "
+            f"it needs at least {int(y.max()) + 1}."
+        )
+    labels = torch.zeros(len(y), V, dtype=torch.float64)
+    labels[torch.arange(len(y)), y] = 1
+    return Task(name, sequences, labels, _equal(len(y)), V, targets, ordered=name == "parity")
+
+
+def _equal(n: int) -> Float64[Tensor, " N"]:
+    return torch.full((n,), 1 / n, dtype=torch.float64)

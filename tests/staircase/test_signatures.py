@@ -1,0 +1,165 @@
+"""Signatures: Lemma 1, closed forms, a literal count as oracle, FactorialTask's table."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import pytest
+import torch
+
+from tokenspace.errors import ParameterError
+from tokenspace.staircase import (
+    additive_prediction,
+    alignment,
+    arithmetic,
+    co_occurrence,
+    context_ids,
+    cosine_gram,
+    factorial,
+    fourier,
+    label_ids,
+    label_signature,
+    length_three,
+    minmax,
+    modular,
+    parity,
+    positional,
+    pure,
+    signature_tensor,
+    span,
+)
+
+
+def literal(task, order):
+    """φ by its definition: every sequence, position and ordered tuple, one at a time."""
+    labels, contexts = label_ids(task).tolist(), context_ids(task).tolist()
+    phi = torch.zeros(len(task.targets), len(labels), *[len(contexts)] * order).double()
+    for row, label, weight in zip(task.sequences.tolist(), task.labels, task.weights, strict=True):
+        for i, *J in permutations(range(task.length), order + 1):
+            if row[i] in task.targets.tolist():
+                at = task.targets.tolist().index(row[i])
+                where = tuple(contexts.index(row[j]) for j in J)
+                phi[(at, slice(None), *where)] += weight * label[label_ids(task)]
+    return phi / phi.flatten(1).sum(1).reshape(-1, *[1] * (order + 1))
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("task", [factorial(2), minmax(3), length_three(2, 3), modular(3, 3)])
+def test_signatures_are_the_literal_counts(task, order):
+    assert torch.allclose(signature_tensor(task, order), literal(task, order))
+
+
+@pytest.mark.parametrize("task", [factorial(), length_three(3, 4), modular(5, 3), minmax(5)])
+def test_lemma_1(task):
+    phi = [signature_tensor(task, m) for m in range(3)]
+    for m in range(3):
+        assert torch.allclose(phi[m].flatten(1).sum(1), torch.ones(len(task.targets)).double())
+    for m in (1, 2):
+        for mode in range(m):
+            assert torch.allclose(phi[m].sum(2 + mode), phi[m - 1])
+        assert float(phi[m].norm()) <= float(phi[m - 1].norm())
+    plain = co_occurrence(task, 2)
+    assert torch.allclose(plain, phi[2].sum(1).flatten(1))
+
+
+def test_order_and_merging_do_not_matter_to_averaged_signatures():
+    task = arithmetic("sub", 6)
+    for m in (0, 1):
+        assert torch.allclose(label_signature(task, m), label_signature(task.merged(), m))
+
+
+def test_factorial_table_and_ranks():
+    task = factorial()
+    raw, clean = ([f(task, m) for m in range(3)] for f in (label_signature, pure))
+    for (i, j), value in {(0, 1): 0.887, (0, 2): 0.527, (1, 2): 0.732}.items():
+        grams = [cosine_gram(raw[m], centred=True) for m in (i, j)]
+        assert float(alignment(*grams)) == pytest.approx(value, abs=5e-4)
+        grams = [cosine_gram(clean[m], centred=True) for m in (i, j)]
+        assert float(alignment(*grams)) == pytest.approx(-1 / 12)
+    assert [span(s).shape[1] for s in raw] == [2, 4, 6]
+    assert [span(s).shape[1] for s in clean] == [2, 2, 2]
+
+
+@pytest.mark.parametrize(("order", "digit"), [(0, 9), (1, 3), (2, 1)])
+def test_factorial_pure_grams_are_indicators(order, digit):
+    value = torch.arange(27) // digit % 3
+    same = (value[:, None] == value).double()
+    gram = cosine_gram(pure(factorial(), order), centred=True)
+    assert torch.allclose(gram, 1.5 * same - 0.5)  # three vectors at 120 degrees
+
+
+def test_pure_parts_sum_to_nothing_over_a_context():
+    part = pure(factorial(), 2).reshape(27, 15, 6, 6)
+    assert part.sum(2).abs().max() < 1e-15 > part.sum(3).abs().max()
+
+
+@pytest.mark.parametrize("N", [20, 9])
+def test_fourier_components_of_f_mod(N):
+    task = arithmetic("mod", N)
+    a = torch.arange(N).double()
+    for k in range(N // 2 + 1):
+        expected = torch.cos(2 * torch.pi * k * (a[:, None] - a) / N)
+        assert torch.allclose(cosine_gram(fourier(task, k)), expected)
+    assert torch.allclose(N * fourier(task, 0), N * label_signature(task, 0))
+
+
+@pytest.mark.parametrize("operation", ["add", "mod"])
+def test_erratum_f_raw_order_1_is_the_identity(operation):
+    gram = cosine_gram(label_signature(arithmetic(operation, 12), 1))
+    assert torch.allclose(gram, torch.eye(12).double())
+
+
+def test_erratum_f_length_three():
+    other = torch.arange(3, 7)
+    task = replace(length_three(2, 4), targets=other)
+    assert torch.allclose(cosine_gram(label_signature(task, 2)), torch.eye(4).double())
+    blank = replace(length_three(8, 4), targets=torch.arange(9, 13))
+    assert torch.allclose(cosine_gram(label_signature(blank, 1)), torch.ones(4, 4).double())
+
+
+def test_context_independent_of_the_token_gives_one_co_occurrence():
+    rows = co_occurrence(arithmetic("add", 7), 1)
+    assert torch.allclose(rows, rows[:1].expand_as(rows))
+
+
+@pytest.mark.parametrize("N", [5, 20])
+def test_min_max_closed_forms(N):
+    task = minmax(N)
+    phi = label_signature(task, 0)
+    y = torch.arange(1, N + 1).double()
+    assert torch.allclose(phi[:N], torch.eye(N).double() / 2 + 1 / (2 * N))
+    assert torch.allclose(phi[N], (2 * y - 1) / N**2)
+    assert torch.allclose(phi[N + 1], (2 * (N - y) + 1) / N**2)
+    right = additive_prediction(task) == task.labels.argmax(1)
+    assert int(right.sum()) == len(right) == 2 * N * N  # 800 of 800 at N = 20
+
+
+def test_positional_marginals_agree():
+    task = parity(200)
+    assert torch.allclose(positional(task), label_signature(task, 0))
+    one = positional(task, (0,)).reshape(10, 2, -1)
+    two = positional(task, (0, 3)).reshape(10, 2, one.shape[2], one.shape[2])
+    assert torch.allclose(two.sum(3), one)
+    assert torch.allclose(one.sum(2), label_signature(task, 0))
+    read = replace(arithmetic("sub", 4), ordered=True)
+    assert torch.allclose(positional(read, (0,), last=True), label_signature(read, 1))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: label_signature(arithmetic("add", 3), 2), "orders 0 to 1"),
+        (lambda: pure(factorial(), 3), "orders 0 to 2"),
+        (
+            lambda: label_signature(replace(arithmetic("add", 3), targets=torch.tensor([2, 9])), 0),
+            r"\[9\] never occur",
+        ),
+        (lambda: positional(minmax(3), (0, 0)), "distinct ones from 0 to 2"),
+        (lambda: positional(minmax(3), (3,)), "distinct ones from 0 to 2"),
+        (lambda: fourier(arithmetic("mod", 6), 4), "components 0 to 3"),
+        (lambda: label_signature(length_three(40, 160), 2), "more than"),
+        (lambda: additive_prediction(factorial()), "no targets"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, says):
+    with pytest.raises(ParameterError, match=says):
+        make()

@@ -1,0 +1,134 @@
+"""Tasks: exact loss levels, weights, labels, and what is refused."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tokenspace.errors import ParameterError
+from tokenspace.staircase import (
+    arithmetic,
+    best_loss,
+    factorial,
+    label_law,
+    length_three,
+    minmax,
+    modular,
+    parity,
+    pointer,
+    prescribed,
+)
+
+
+def known(task, *names):
+    v, c1, c2 = task.sequences.T
+    parts = {"a": v // 9, "b": v // 3 % 3, "c": v % 3, "c1": c1, "c2": c2}
+    return torch.stack([parts[name] for name in names], dim=1)
+
+
+def test_factorial_loss_falls_by_log_3_of_a_block():
+    task = factorial()
+    nothing = torch.zeros(243, 1, dtype=torch.int64)
+    levels = [
+        best_loss(task, nothing),
+        best_loss(task, known(task, "a", "c1", "c2")),
+        best_loss(task, known(task, "a", "b", "c1", "c2")),
+        best_loss(task, task.sequences),
+    ]
+    assert levels == pytest.approx([2.7081, 2.0489, 1.8292, 1.6094], abs=5e-5)
+    assert levels[3] == pytest.approx(task.entropy)
+
+
+def test_without_context_blocks_the_saddle_is_the_last_block_unfitted():
+    task = factorial(drop=("c1", "c2"))
+    assert list(task.blocks) == ["a", "b+c1", "c+c1+c2"]
+    assert best_loss(task, known(task, "a", "b", "c1")) == pytest.approx(1.465, abs=5e-4)
+
+
+def test_reweighted_blocks_carry_their_weights():
+    task = factorial(weights=(4, 2, 1, 1, 0))
+    mass = {
+        name: float(task.weights @ task.labels[:, at].sum(1)) for name, at in task.blocks.items()
+    }
+    assert mass == pytest.approx({"a": 0.5, "b+c1": 0.25, "c+c1+c2": 0.125, "c1": 0.125})
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        arithmetic("add", 5),
+        arithmetic("mul", 20),
+        modular(5, 4),
+        minmax(4),
+        length_three(3, 4),
+        factorial(2),
+        pointer(2, 3),
+        parity(50),
+        prescribed("poisson"),
+    ],
+    ids=lambda task: task.name,
+)
+def test_rows_and_labels_are_distributions(task):
+    assert float(task.weights.sum()) == pytest.approx(1)
+    assert torch.allclose(task.labels.sum(1), torch.ones(len(task.labels)).double())
+    assert torch.equal(
+        task.counts.sum(1), torch.full((len(task.weights),), float(task.length)).double()
+    )
+
+
+def test_multisets_are_all_sequences_merged():
+    N, L = 4, 3
+    x = torch.cartesian_prod(*[torch.arange(1, N + 1)] * L)
+    short = modular(N, L)
+    labels = torch.nn.functional.one_hot(1 + x.sum(1) % N, short.vocabulary).double()
+    weights = torch.full((len(x),), 1 / len(x)).double()
+    whole = replace(short, sequences=x, labels=labels, weights=weights).merged()
+    assert torch.equal(whole.sequences, short.sequences)
+    assert torch.allclose(whole.weights, short.weights)
+    assert torch.allclose(whole.labels, short.labels)
+
+
+def test_merging_mixes_the_labels_of_one_multiset():
+    task = prescribed("uniform")
+    merged = task.merged()
+    assert len(merged.weights) == 51 * 52 // 2
+    assert merged.entropy > task.entropy == 0
+    assert torch.allclose(merged.weights @ merged.labels, task.weights @ task.labels)
+
+
+def test_label_laws_have_their_moments():
+    y = torch.arange(51).double()
+    assert float(label_law("normal") @ y) == pytest.approx(25)
+    assert float(label_law("poisson") @ y) == pytest.approx(10, abs=1e-6)
+    assert float(label_law("exponential")[0]) == pytest.approx(1 - math.exp(-5))
+
+
+def test_multiplication_needs_401_tokens_and_pointer_has_32():
+    assert arithmetic("mul", 20).vocabulary == 401
+    assert arithmetic("add", 20).vocabulary == 200
+    assert pointer().vocabulary == 32
+
+
+def test_pointer_levels():
+    task = pointer()
+    a = task.sequences[:, -1:] // 4
+    assert best_loss(task, a) == pytest.approx(math.log(2) + math.log(4) / 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: arithmetic("div", 3), "add, sub, mul, mod"),
+        (lambda: arithmetic("mul", 20, vocabulary=200), "needs at least 401"),
+        (lambda: arithmetic("add", 3, modulus=2), "to mod only"),
+        (lambda: minmax(4, vocabulary=5), "needs at least 7"),
+        (lambda: factorial(drop=("d",)), "c\\+c1\\+c2"),
+        (lambda: factorial(weights=(0,) * 5), "leave one"),
+        (lambda: label_law("cauchy"), "uniform, normal"),
+        (lambda: parity(20).merged(), "depends on positions"),
+    ],
+)
+def test_what_cannot_be_is_refused(make, says):
+    with pytest.raises(ParameterError, match=says):
+        make()
