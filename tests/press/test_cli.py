@@ -32,6 +32,7 @@ def start(root: Path, *words: str, limit: int | None = None) -> subprocess.Popen
     """Start the command as a process, no file longer than `limit` bytes."""
 
     def lower() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a background job would ignore it
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 

@@ -121,14 +121,18 @@ def source() -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder that all workers of this test run share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder if worker_id == "master" else folder.parent
+
+
+@pytest.fixture(scope="session")
+def site(shared: Path) -> Path:
     """The real book, built at the smoke profile; or the finished site that `$SITE` names."""
     if "SITE" in os.environ:
         return Path(os.environ["SITE"]).resolve()
-    shared = tmp_path_factory.getbasetemp()
-    if worker_id != "master":  # workers share one build
-        shared = shared.parent
-    with FileLock(shared / "site.lock"):
+    with FileLock(shared / "site.lock"):  # one worker builds for all
         runs = run_notebooks(layout.notebooks(REPOSITORY), root=REPOSITORY, profile="smoke")
         folders = {run.notebook: run.folder for run in runs}
         page = scoreboard(folders, layout.part_titles(REPOSITORY))
