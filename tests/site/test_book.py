@@ -9,6 +9,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tokenspace.errors import RunError
 from tokenspace.press import book
@@ -148,6 +149,15 @@ def test_a_downloaded_notebook_keeps_outputs_and_says_its_captions(
     figure, caption = made.cells[-1].outputs
     assert "image/svg+xml" in figure.data
     assert caption.data["text/markdown"] == "**Figure 1.** A line, $n = 2$."
+
+
+def test_a_downloaded_table_is_numbered_and_its_caption_plain() -> None:
+    text = ":::{table} Rows of {numref}`tbl-b`\n:name: tbl-a\n\n| n |\n|--:|\n| 1 |\n:::"
+    told = [{"tokenspace": {"table": {"name": name}}} for name in ("tbl-b", "tbl-a")]
+    outputs = [new_output("display_data", {"text/markdown": text}, metadata=m) for m in told]
+    (cell,) = plain_notebook(new_notebook(cells=[new_code_cell("", outputs=outputs)])).cells
+    said = cell.outputs[1].data["text/markdown"]
+    assert said == "**Table 2.** Rows of Table 1\n\n\n| n |\n|--:|\n| 1 |"
 
 
 def test_citations_are_named_by_author_and_year(tmp_path: Path) -> None:

@@ -83,8 +83,11 @@ def _blocks(lines: list[str], names: Mapping[str, str]) -> Iterator[str]:
 
 def _prose(lines: list[str], names: Mapping[str, str]) -> list[str]:
     text = NUMBERED.sub(lambda m: f"\\tag{{{m['label']}}}\n$$", "\n".join(lines))
-    text = ROLE.sub(lambda m: _role(m["role"], m["text"], names), text)
-    return text.split("\n") if lines else []
+    return _roles(text, names).split("\n") if lines else []
+
+
+def _roles(text: str, names: Mapping[str, str]) -> str:
+    return ROLE.sub(lambda m: _role(m["role"], m["text"], names), text)
 
 
 def _until(rest: Iterator[str], fence: str, *, closing: bool = False) -> Iterator[str]:
@@ -104,7 +107,11 @@ def _directive(name: str, title: str, body: list[str], names: Mapping[str, str])
         options[option["key"]] = option["value"]
         body = body[1:]
     kind = name.rsplit(":", 1)[-1]
-    if kind == "math":
+    title = _roles(title, names)
+    if kind == "table":
+        yield from [f"**{names.get(options.get('name', ''), 'Table')}.** {title}", ""]
+        yield from _blocks(body, names)
+    elif kind == "math":
         tag = [f"\\tag{{{options['label']}}}"] if "label" in options else []
         yield from ["$$", *body, *tag, "$$"]
     elif kind in ("code-block", "code", "code-cell"):
@@ -151,9 +158,9 @@ def _role(role: str, text: str, names: Mapping[str, str]) -> str:
 
 
 def _names(notebook: Any) -> dict[str, str]:
-    """What stands for each label: figures by number, exercises and other boxes by title."""
+    """What stands for each label: figures and tables by number, other boxes by title."""
     names: dict[str, str] = {}
-    figures = 0
+    counts = {"figure": 0, "table": 0}
     for cell in notebook.cells:
         lines = cell.source.splitlines() if cell.cell_type == "markdown" else []
         for line, following in pairwise([*lines, ""]):
@@ -161,9 +168,11 @@ def _names(notebook: Any) -> dict[str, str]:
             if opened and option and option["key"] in ("label", "name"):
                 names[option["value"]] = opened["title"] or opened["name"]
         for output in cell.get("outputs", []):
-            if figure := output.get("metadata", {}).get("tokenspace", {}).get("figure"):
-                figures += 1
-                names[figure["name"]] = f"Figure {figures}"
+            shown = output.get("metadata", {}).get("tokenspace", {})
+            for kind in counts:
+                if kind in shown:
+                    counts[kind] += 1
+                    names[shown[kind]["name"]] = f"{kind.capitalize()} {counts[kind]}"
     return names
 
 
