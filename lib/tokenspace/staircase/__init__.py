@@ -13,6 +13,7 @@ from tokenspace.staircase.alignment import (
     variance_share,
 )
 from tokenspace.staircase.mixtures import BLOCKS, factorial, pointer
+from tokenspace.staircase.models import FFN, Attention, activation, derivatives, runs
 from tokenspace.staircase.signatures import (
     additive_prediction,
     co_occurrence,
@@ -50,24 +51,31 @@ from tokenspace.staircase.text import (
     text_signature,
     word_signature,
 )
+from tokenspace.staircase.training import History, block_losses, log_steps, train
 
 __all__ = [
     "BLOCKS",
+    "FFN",
     "LAWS",
     "OPERATIONS",
+    "Attention",
+    "History",
     "Probe",
     "Task",
+    "activation",
     "additive_prediction",
     "alignment",
     "arithmetic",
     "attention_path_signature",
     "best_loss",
     "best_order",
+    "block_losses",
     "characters",
     "clone",
     "co_occurrence",
     "context_ids",
     "cosine_gram",
+    "derivatives",
     "factorial",
     "fourier",
     "innovation",
@@ -75,6 +83,7 @@ __all__ = [
     "label_law",
     "label_signature",
     "length_three",
+    "log_steps",
     "minmax",
     "modular",
     "n_gram_counts",
@@ -91,9 +100,11 @@ __all__ = [
     "probe",
     "project",
     "pure",
+    "runs",
     "signature_tensor",
     "span",
     "text_signature",
+    "train",
     "variance_share",
     "word_signature",
 ]
