@@ -214,7 +214,7 @@ def cross_entropy(
     logits: Float[Tensor, "R N K"], q: Float[Tensor, "*runs N K"]
 ) -> Float[Tensor, "R N"]:
     """-Σ_y q(y) log softmax(logits)(y), nats."""
-    return logits.logsumexp(-1) - (logits * q).sum(-1)
+    return -(logits.log_softmax(-1) * q).sum(-1)
 
 
 def _rows(
