@@ -12,6 +12,7 @@ from tokenspace.staircase.alignment import (
     span,
     variance_share,
 )
+from tokenspace.staircase.language import CharGPT, train_text, twin_cosine, twins
 from tokenspace.staircase.mixtures import BLOCKS, factorial, pointer
 from tokenspace.staircase.models import FFN, Attention, activation, derivatives, runs
 from tokenspace.staircase.signatures import (
@@ -69,6 +70,7 @@ __all__ = [
     "LAWS",
     "OPERATIONS",
     "Attention",
+    "CharGPT",
     "History",
     "Probe",
     "Task",
@@ -121,6 +123,9 @@ __all__ = [
     "span",
     "text_signature",
     "train",
+    "train_text",
+    "twin_cosine",
+    "twins",
     "uniform",
     "variance_share",
     "velocity",

@@ -68,7 +68,7 @@ def order_terms(model: FFN, params: Params, task: Task) -> list[Float[Tensor, "R
     T = len(task.targets)
     terms = []
     for m in range(task.length):
-        phi = signature_tensor(task, m).to(H.dtype).flatten(2)  # (T, K, C^m)
+        phi = signature_tensor(task, m).to(H.dtype).reshape(T, -1, C**m)  # (T, K, C^m)
         pushed = torch.einsum("tkc,rkm->rtcm", phi, U)
         base = H[:, task.targets].reshape(R, T, *[1] * m, width)
         shift = [
@@ -79,7 +79,7 @@ def order_terms(model: FFN, params: Params, task: Task) -> list[Float[Tensor, "R
             for S in combinations(range(m), size):
                 z = base + sum((shift[j] for j in S), torch.zeros((), dtype=H.dtype))
                 change = change + (-1) ** (m - size) * slope(model.activation, z)
-        term = math.comb(task.length - 1, m) * (pushed * change.flatten(2, -2)).sum(2)
+        term = math.comb(task.length - 1, m) * (pushed * change.reshape(R, T, -1, width)).sum(2)
         terms.append(_back(model, params, rate[:, None] * term))
     return terms
 
