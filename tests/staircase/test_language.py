@@ -81,7 +81,7 @@ def test_n_gram_laws_are_shares_and_never_zero():
         assert torch.allclose(law.sum(1), torch.ones(len(law)).double())
         assert float(law.min()) > 0
     counts = torch.bincount(text, minlength=6).double()
-    assert torch.allclose(n_gram_law(text, 1, 6, added=0)[0], counts / 500)
+    assert torch.allclose(n_gram_law(text, 1, 6, added=0.0)[0], counts / 500)
 
 
 def test_twins_keep_the_text_and_halve_a_token():
