@@ -1,0 +1,218 @@
+"""The velocity of embeddings under gradient flow, split by context order and by path.
+
+arXiv:2608.30315, Theorems 1 to 3; every function keeps the runs' axis R and returns one row a
+target token. Ours: the same split for any σ, and the lowest-degree form of U σ(W Σ E).
+"""
+
+import math
+from dataclasses import replace
+from itertools import combinations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from tokenspace.errors import ParameterError
+from tokenspace.staircase.models import (
+    FFN,
+    Attention,
+    Model,
+    Params,
+    activation,
+    derivatives,
+    warn_flat,
+)
+from tokenspace.staircase.signatures import context_ids, label_ids, signature_tensor
+from tokenspace.staircase.tasks import Task
+from tokenspace.staircase.training import cross_entropy
+
+
+def velocity(model: Model, params: Params, task: Task) -> Float[Tensor, "R T d"]:
+    """Ė = -∂(cross entropy)/∂E of the targets, by autograd: the oracle of all that follows."""
+    E = params["E"].detach().requires_grad_()
+    logits = model(params | {"E": E}, task.sequences)
+    loss = cross_entropy(logits, task.labels.to(E.dtype)) @ task.weights.to(E.dtype)
+    return -torch.autograd.grad(loss.sum(), E)[0][:, task.targets]
+
+
+def predicted(model: Model, params: Params, task: Task, run: int = 0) -> Task:
+    """The task with one run's p(y | X) as its labels: its terms are the prediction part, Ė^p."""
+    with torch.no_grad():
+        probabilities = model(params, task.sequences)[run].double().softmax(-1)
+    return replace(task, labels=probabilities, blocks={})
+
+
+def uniform(task: Task) -> Task:
+    """The task with labels 1/K: its terms are Theorem 2's, U_ν -> b0 and φ^{y;m} -> φ^m."""
+    return replace(task, labels=torch.full_like(task.labels, 1 / task.labels.shape[1]), blocks={})
+
+
+def order_terms(model: FFN, params: Params, task: Task) -> list[Float[Tensor, "R T d"]]:
+    """Theorem 1: the label part Ė^y by order m = 0..L-1; the terms sum to it, at any time.
+
+    Term m is L r_α binom(L-1, m) Σ φ^{y;m}_α(ν, β) U_ν ⊙ Δ_β σ'(E_α), Δ the m-fold difference
+    Σ_{S ⊆ β} (-1)^(m-|S|) σ'(E_α + Σ_S E_β). For a polynomial σ that is the paper's multinomial
+    sum; for any other it is as exact. With a hidden W, E stands for its rows W E, and the term is
+    taken back by W^T.
+
+    >>> from tokenspace.staircase import FFN, arithmetic
+    >>> task, model = arithmetic("add", 3, vocabulary=7), FFN(7, 7, d=4, activation="z^2")
+    >>> len(order_terms(model, model.init([0.5], [0], torch.float64), task))
+    2
+    """
+    H = _hidden_rows(model, params)
+    U = params["U"][:, label_ids(task)]
+    rate = _rate(task).to(H.dtype)
+    contexts = H[:, context_ids(task)]  # (R, C, m)
+    R, C, width = contexts.shape
+    T = len(task.targets)
+    terms = []
+    for m in range(task.length):
+        phi = signature_tensor(task, m).to(H.dtype).reshape(T, -1, C**m)  # (T, K, C^m)
+        pushed = torch.einsum("tkc,rkm->rtcm", phi, U)
+        base = H[:, task.targets].reshape(R, T, *[1] * m, width)
+        shift = [
+            contexts.reshape(R, 1, *[C if i == j else 1 for i in range(m)], width) for j in range(m)
+        ]
+        change = torch.zeros(R, T, *[C] * m, width, dtype=H.dtype)
+        for size in range(m + 1):
+            for S in combinations(range(m), size):
+                z = base + sum((shift[j] for j in S), torch.zeros((), dtype=H.dtype))
+                change = change + (-1) ** (m - size) * slope(model.activation, z)
+        term = math.comb(task.length - 1, m) * (pushed * change.reshape(R, T, -1, width)).sum(2)
+        terms.append(_back(model, params, rate[:, None] * term))
+    return terms
+
+
+def lowest_degree(
+    model: FFN, params: Params, task: Task, order: int, fitted: Task | None = None
+) -> Float[Tensor, "R T d"]:
+    """Ours: the part of Ė of degree `order` (0 or 1) in E, E small. Warns when σ''(0) = 0.
+
+    0: s1 L r W^T U^T (φ⁰ - 1/K). 1: s2 L r Σ_c W^T [W E_c ⊙ U^T (P(y, c|v) - P(c|v)/K)]
+    - (s1²/K) L r W^T U^T (I - J/K) U W Σ_c P(c|v) E_c, c over the whole sequence, v included.
+    `fitted` (see `predicted`) puts the model's p in the place of 1/K and its expansion.
+    """
+    if order not in (0, 1):
+        raise ParameterError(f"order = {order}: the lowest-degree form is written for 0 and 1.")
+    H, U = _hidden_rows(model, params), params["U"]
+    K = U.shape[1]
+    _, s1, s2, _ = derivatives(model.activation)
+    rate = _rate(task).to(H.dtype)[:, None]
+    against = fitted or uniform(task)
+    residual = _all_labels(task, 0, K, H.dtype) - _all_labels(against, 0, K, H.dtype)
+    zero = torch.einsum("tk,rkm->rtm", residual, U)
+    if order == 0:
+        return _back(model, params, s1 * rate * zero)
+    warn_flat(model.activation)
+    own = H[:, task.targets]
+    first = _all_labels(task, 1, K, H.dtype) - _all_labels(against, 1, K, H.dtype)
+    around = H[:, context_ids(task)]
+    others = task.length - 1
+    labels = others * torch.einsum("tkc,rcm,rkm->rtm", first, around, U) + own * zero
+    if fitted is not None:
+        return _back(model, params, s2 * rate * labels)
+    law = signature_tensor(task, 1).sum(1).to(H.dtype)
+    total = others * torch.einsum("tc,rcm->rtm", law, around) + own
+    logits = total @ U.mT
+    softmax = (logits - logits.mean(-1, keepdim=True)) @ U / K
+    return _back(model, params, rate * (s2 * labels - s1**2 * softmax))
+
+
+def attention_terms(
+    model: Attention, params: Params, task: Task, label: Task | None = None
+) -> dict[str, Float[Tensor, "R T d"]]:
+    """Theorem 3 with exact scores: what E_α receives as value, key and query; with a residual
+    stream also directly. They sum to Ė; of `label` alone, to the part that its labels drive.
+
+    value: L r_α (U W^OV)^T (φ^{y;0} ⊙ ψ^y); key: L r_α/√d W^QK E[a_I h_L u·(h_I - h̄)];
+    query: P(x_L = α)/√d W^QK^T E[Σ_s a_s h_s u·(h_s - h̄)], u = (U W^OV)^T e_y, less that of p.
+    """
+    if model.width is not None:
+        raise ParameterError(f"width = {model.width}: Theorem 3 is for attention with no FFN.")
+    x, U = task.sequences, params["U"]
+    h = model.stream(params, x)
+    a = model.scores(params, h)
+    if label is None:
+        g = task.labels.to(h.dtype) - model(params, x).softmax(-1)
+    else:
+        g = label.labels.to(h.dtype).expand(len(h), -1, -1)
+    g = g * task.weights.to(h.dtype)[:, None]
+    OV = params["O"] @ params["V"]
+    QK = params["K"].mT @ params["Q"]
+    u = g @ U @ OV  # (R, N, d)
+    mean = (a[..., None] * h).sum(2)
+    pull = a * ((h - mean[:, :, None]) * u[:, :, None]).sum(-1) / math.sqrt(model.d)
+    last = h[:, :, -1]
+
+    def gather(rows: Tensor, at: Tensor) -> Tensor:
+        zeros = torch.zeros(len(rows), task.vocabulary, rows.shape[-1], dtype=rows.dtype)
+        return zeros.index_add_(1, at.flatten(), rows.flatten(1, -2))[:, task.targets]
+
+    terms = {
+        "value": gather(a[..., None] * g[:, :, None], x) @ U @ OV,
+        "key": gather(pull[..., None] * last[:, :, None], x) @ QK.mT,
+        "query": gather((pull[..., None] * h).sum(2), x[:, -1]) @ QK,
+    }
+    if model.residual:
+        terms["direct"] = gather(g, x[:, -1]) @ U
+    return terms
+
+
+def slope(name: str, z: Tensor) -> Tensor:
+    """σ'(z), elementwise.
+
+    >>> slope("z^3", torch.tensor([2.0])).item()
+    12.0
+    """
+    with torch.enable_grad():
+        at = z.detach().requires_grad_()
+        return torch.autograd.grad(activation(name)(at).sum(), at)[0]
+
+
+def cosine(
+    A: Float[Tensor, "*R T d"], B: Float[Tensor, "*R T d"], centred: bool = False
+) -> Float[Tensor, "*R"]:
+    """Cosine of two velocity fields, all targets together, less their mean row when `centred`.
+
+    >>> x = torch.eye(2)
+    >>> round(float(cosine(x, 3 * x)), 5)
+    1.0
+    """
+    if centred:
+        A, B = A - A.mean(-2, keepdim=True), B - B.mean(-2, keepdim=True)
+    return torch.cosine_similarity(A.flatten(-2), B.flatten(-2), dim=-1)
+
+
+def relative_error(
+    found: Float[Tensor, "*R T d"], exact: Float[Tensor, "*R T d"], centred: bool = False
+) -> Float[Tensor, "*R"]:
+    """‖found - exact‖ / ‖exact‖, of rows less their mean when `centred`.
+
+    >>> round(float(relative_error(1.5 * torch.eye(2), torch.eye(2))), 5)
+    0.5
+    """
+    if centred:
+        found, exact = found - found.mean(-2, keepdim=True), exact - exact.mean(-2, keepdim=True)
+    return (found - exact).flatten(-2).norm(dim=-1) / exact.flatten(-2).norm(dim=-1)
+
+
+def _hidden_rows(model: FFN, params: Params) -> Tensor:
+    return params["E"] if model.width is None else params["E"] @ params["W"].mT
+
+
+def _back(model: FFN, params: Params, rows: Tensor) -> Tensor:
+    return rows if model.width is None else rows @ params["W"]
+
+
+def _rate(task: Task) -> Tensor:
+    """L r_α = E[N_α]."""
+    return task.weights @ task.counts[:, task.targets]
+
+
+def _all_labels(task: Task, order: int, K: int, dtype: torch.dtype) -> Tensor:
+    """φ^{y;order} with every label on its axis, those that never occur too."""
+    phi = signature_tensor(task, order)
+    out = torch.zeros(len(phi), K, *phi.shape[2:], dtype=dtype)
+    out[:, label_ids(task)] = phi.to(dtype)
+    return out

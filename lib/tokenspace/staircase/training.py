@@ -1,0 +1,246 @@
+"""Training all runs as one batch, with what is logged, checkpoints and exact resume.
+
+The losses of the runs are summed, so each run's gradient is its own; Adam and SGD work
+elementwise, so each run's update is its own too. A step counts updates: step 0 is the start.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor
+
+from tokenspace.errors import ParameterError
+from tokenspace.staircase.models import Model, Params
+from tokenspace.staircase.state import Frozen, load, make_optimizer, save
+from tokenspace.staircase.tasks import Task
+
+Callback = Callable[[int, Params], dict[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class History:
+    """What training logged; S logged steps, R runs. `params` are those after the last step."""
+
+    steps: Int64[Tensor, " S"]
+    losses: Float64[Tensor, "S R"]  # nats; over the whole task
+    records: dict[str, Tensor]  # (S, R, ...) of each thing logged
+    params: Params
+
+    @property
+    def accuracy(self) -> Float64[Tensor, "S R"]:
+        """P(argmax of the logits is the likeliest label)."""
+        return self.records["accuracy"]
+
+    @property
+    def embeddings(self) -> Float[Tensor, "S R T d"]:
+        """Rows of E of the task's targets."""
+        return self.records["E"]
+
+    @property
+    def diverged(self) -> Bool[Tensor, " R"]:
+        """Runs that are not finite at some logged step or end above where they began."""
+        worse = self.losses[-1] > self.losses[0] * (1 + 1e-6)
+        return ~self.losses.isfinite().all(0) | worse
+
+    def health(self) -> list[dict[str, float | bool]]:
+        """Each run: finite, trend (log loss per logged step, last quarter), spread (its std).
+
+        A claim about a run with `diverged` reads "diverged", not a number.
+        """
+        tail = self.losses[-max(2, len(self.steps) // 4) :].log()
+        t = torch.arange(len(tail), dtype=torch.float64)
+        t = t - t.mean()
+        trend = (t @ tail) / (t @ t)
+        return [
+            {
+                "finite": bool(self.losses[:, r].isfinite().all()),
+                "trend": float(trend[r]),
+                "spread": float(tail[:, r].std()),
+                "diverged": bool(self.diverged[r]),
+            }
+            for r in range(self.losses.shape[1])
+        ]
+
+
+def log_steps(steps: int, points: int = 40) -> list[int]:
+    """0, then about `points` steps even in the logarithm, up to and with `steps`.
+
+    >>> log_steps(100, 5)
+    [0, 1, 3, 10, 32, 100]
+    """
+    even = torch.logspace(0, math.log10(steps), points, dtype=torch.float64)
+    return sorted({0, steps, *even.round().long().tolist()})
+
+
+def train(
+    model: Model,
+    params: Params,
+    task: Task,
+    *,
+    steps: int,
+    optimizer: str = "adam",
+    lr: float = 1e-3,
+    batch: int | None = None,
+    logged: Sequence[int] | None = None,
+    seeds: Sequence[int] | None = None,
+    freeze: Mapping[str, int | Int64[Tensor, " R"]] | None = None,
+    callback: Callback | None = None,
+    checkpoint: Path | None = None,
+    save_every: int = 500,
+    device: str = "cpu",
+) -> History:
+    """Minimise cross entropy on the whole weighted task, or on batches of its rows.
+
+    `batch` rows are the next ones of an endless chain of permutations, drawn per run from
+    `seeds` (default 0..R-1): an epoch is N/batch steps. `freeze` maps a parameter to the step from
+    which it stays. Logs loss, accuracy, target rows of E, normalised cross entropy of each block.
+
+    >>> from tokenspace.staircase import FFN, arithmetic
+    >>> task, model = arithmetic("add", 3, vocabulary=7), FFN(7, 7, d=8)
+    >>> train(model, model.init([0.5], [0, 1]), task, steps=3).losses.shape
+    torch.Size([4, 2])
+    """
+    dtype, R = params["E"].dtype, len(params["E"])
+    x, targets = task.sequences.to(device), task.targets.to(device)
+    weights = task.weights.to(dtype).to(device)
+    exact = task.weights.to(device)
+    q = task.labels.to(dtype).to(device)
+    rows = _rows(len(x), batch, list(range(R)) if seeds is None else seeds, R)
+
+    def loss(step: int, params: Params) -> Float[Tensor, " R"]:
+        if batch is None:
+            return cross_entropy(model(params, x), q) @ weights
+        at = rows(step).to(device)
+        found = cross_entropy(model(params, x[at]), q[at])
+        return (found * weights[at]).sum(1) * (len(x) / batch)
+
+    def log(step: int, params: Params) -> dict[str, Tensor]:
+        logits = model(params, x)
+        found = {
+            "loss": cross_entropy(logits, q).double() @ exact,
+            "accuracy": (logits.argmax(-1) == q.argmax(-1)).double() @ exact,
+            "E": params["E"][:, targets].clone(),
+        }
+        if task.blocks:
+            found["blocks"] = block_losses(logits, q, exact, task.blocks)
+        return found | (callback(step, params) if callback else {})
+
+    return run(
+        loss,
+        {name: p.to(device) for name, p in params.items()},
+        log,
+        steps=steps,
+        optimizer=optimizer,
+        lr=lr,
+        logged=log_steps(steps) if logged is None else logged,
+        freeze=freeze,
+        checkpoint=checkpoint,
+        save_every=save_every,
+        what=f"{model} on {task.name}, {optimizer} lr {lr:g}, batch {batch}, {R} runs of {dtype}",
+    )
+
+
+def run(
+    loss: Callable[[int, Params], Tensor],
+    params: Params,
+    log: Callback,
+    *,
+    steps: int,
+    optimizer: str,
+    lr: float,
+    logged: Sequence[int],
+    freeze: Mapping[str, int | Int64[Tensor, " R"]] | None = None,
+    checkpoint: Path | None = None,
+    save_every: int = 500,
+    what: str = "",
+) -> History:
+    """The loop under `train`: loss(step, params) -> (R,), log -> a dict of (R, ...) with "loss".
+
+    With a `checkpoint` path the state is saved every `save_every` steps, and a second call goes
+    on from there: bitwise the same on one machine's CPU. Raises `ParameterError` for a checkpoint
+    of other settings, an unknown optimizer, or steps out of range.
+    """
+    wanted = {s for s in logged if 0 <= s <= steps}
+    if steps < 1 or not wanted:
+        raise ParameterError(f"steps = {steps}, logged {list(logged)}: log one of 0..steps.")
+    live = {name: p.detach().clone().requires_grad_() for name, p in params.items()}
+    opt = make_optimizer(optimizer, list(live.values()), lr)
+    kept = Frozen(live, freeze or {})
+    records: dict[str, list[Tensor]] = {}
+    done: list[int] = []
+    start = 0
+    if checkpoint is not None and checkpoint.exists():
+        start = load(checkpoint, what, live, opt, records, done)
+    for step in range(start, steps + 1):
+        if step in wanted and step not in done:
+            with torch.no_grad():
+                for name, value in log(step, live).items():
+                    records.setdefault(name, []).append(value.cpu())
+            done.append(step)
+        if checkpoint is not None and step > start and step % save_every == 0:
+            save(checkpoint, what, step, live, opt, records, done)
+        if step == steps:
+            break
+        opt.zero_grad()
+        loss(step, live).sum().backward()
+        kept.remember(step)
+        opt.step()
+        kept.restore(step)
+    stacked = {name: torch.stack(values) for name, values in records.items()}
+    final = {name: p.detach().cpu() for name, p in live.items()}
+    return History(torch.tensor(done), stacked.pop("loss").double(), stacked, final)
+
+
+def block_losses(
+    logits: Float[Tensor, "R N K"],
+    labels: Float[Tensor, "N K"],
+    weights: Float64[Tensor, " N"],
+    blocks: dict[str, slice],
+) -> Float64[Tensor, "R blocks"]:
+    """Cross entropy inside each block of labels over log of its size: 1 knows nothing, 0 all."""
+    out = []
+    for at in blocks.values():
+        inside = labels[:, at] / labels[:, at].sum(1, keepdim=True)
+        found = cross_entropy(logits[..., at], inside).double() @ weights
+        out.append(found / math.log(inside.shape[1]))
+    return torch.stack(out, dim=-1)
+
+
+def cross_entropy(
+    logits: Float[Tensor, "R N K"], q: Float[Tensor, "*runs N K"]
+) -> Float[Tensor, "R N"]:
+    """-Σ_y q(y) log softmax(logits)(y), nats."""
+    return -(logits.log_softmax(-1) * q).sum(-1)
+
+
+def _rows(
+    n: int, batch: int | None, seeds: Sequence[int], R: int
+) -> Callable[[int], Int64[Tensor, "R batch"]]:
+    """step -> each run's rows: a chain of permutations that depends on its seed alone."""
+    if batch is not None and (not 1 <= batch <= n or len(seeds) != R):
+        raise ParameterError(
+            f"batch = {batch} of {n} rows, {len(seeds)} seeds for {R} runs: 1 to {n} rows, and a "
+            f"seed a run."
+        )
+    cache: dict[tuple[int, int], Tensor] = {}
+
+    def permutation(seed: int, epoch: int) -> Tensor:
+        if (seed, epoch) not in cache:
+            for old in [key for key in cache if key[1] < epoch - 1]:
+                del cache[old]
+            g = torch.Generator().manual_seed(1_000_003 * (seed + 1) + epoch)
+            cache[seed, epoch] = torch.randperm(n, generator=g)
+        return cache[seed, epoch]
+
+    def at(step: int) -> Tensor:
+        epoch, offset = divmod(step * (batch or 0), n)
+        chains = {
+            s: torch.cat([permutation(s, epoch), permutation(s, epoch + 1)]) for s in set(seeds)
+        }
+        return torch.stack([chains[s][offset : offset + (batch or 0)] for s in seeds])
+
+    return at

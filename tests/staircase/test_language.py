@@ -1,0 +1,134 @@
+"""The character GPT against torch's own attention; windows, twins, KLs; resume; what is refused."""
+
+import math
+
+import pytest
+import torch
+
+from tokenspace.errors import ParameterError
+from tokenspace.staircase import CharGPT, clone, train_text, twin_cosine, twins
+from tokenspace.staircase.language import n_gram_law
+
+TINY = CharGPT(6, length=4, d=8, width=12, heads=2)
+
+
+def chain(length=4000, seed=0):
+    """Each token follows its predecessor's successor nine times in ten."""
+    g = torch.Generator().manual_seed(seed)
+    steps = 1 + (torch.rand(length, generator=g) > 0.9).long() * 2
+    return steps.cumsum(0) % 6
+
+
+def test_the_gpt_is_torchs_attention_and_its_formula():
+    params = TINY.init([0.3, 0.5], [0], torch.float64)
+    windows = torch.stack([chain(20), chain(20, 1)]).reshape(2, 5, 4)
+    found = TINY(params, windows)
+    for r in range(2):
+        p = {name: value[r] for name, value in params.items()}
+        h = p["E"][windows[r]] + p["P"]
+        q, k, v = ((h @ p[n].T).reshape(5, 4, 2, 4).transpose(1, 2) for n in "QKV")
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        h = h + out.transpose(1, 2).reshape(5, 4, 8) @ p["O"].T
+        h = h + torch.nn.functional.silu(h @ p["W1"].T) @ p["W2"].T
+        assert torch.allclose(found[r], h @ p["U"].T)
+    weights = TINY.attention(params, windows)
+    assert torch.allclose(weights.sum(-1), torch.ones_like(weights[..., 0]))
+    assert float(weights.triu(1).abs().max()) == 0
+
+
+def test_no_position_sees_what_follows():
+    params = TINY.init([0.3], [0], torch.float64)
+    windows = chain(20).reshape(1, 5, 4)
+    changed = windows.clone()
+    changed[..., 3] = (changed[..., 3] + 1) % 6
+    assert torch.equal(TINY(params, windows)[:, :, :3], TINY(params, changed)[:, :, :3])
+
+
+def test_runs_on_their_own_texts_are_runs_apart():
+    texts = torch.stack([chain(), clone(chain(), 2)])
+    params = TINY.init([0.5], [0, 1], torch.float64)
+    settings = {"steps": 25, "batch": 8, "logged": [0, 25], "n_grams": (1, 2, 3)}
+    whole = train_text(TINY, params, texts, seeds=[4, 7], **settings)
+    for r, seed in enumerate([4, 7]):
+        one = {name: p[r : r + 1] for name, p in params.items()}
+        alone = train_text(TINY, one, texts[r : r + 1], seeds=[seed], **settings)
+        assert torch.allclose(whole.losses[:, r], alone.losses[:, 0])
+        assert torch.allclose(whole.records["kl"][:, r], alone.records["kl"][:, 0])
+
+
+def test_a_chain_is_learned_to_its_entropy_and_its_bigram_law():
+    history = train_text(
+        TINY,
+        TINY.init([0.5], [0]),
+        chain()[None],
+        steps=600,
+        lr=0.01,
+        n_grams=(1, 2),
+        logged=[0, 600],
+    )
+    entropy = -(0.9 * math.log(0.9) + 0.1 * math.log(0.1))
+    assert float(history.losses[0, 0]) == pytest.approx(math.log(6), abs=0.3)
+    assert float(history.losses[-1, 0]) < entropy + 0.25 * math.log(6)  # position 1 knows as much
+    unigram, bigram = history.records["kl"][-1, 0].tolist()
+    assert bigram < 0.02 < 1 < unigram
+
+
+def test_n_gram_laws_are_shares_and_never_zero():
+    text = chain(500)
+    for n in (1, 2, 3):
+        law = n_gram_law(text, n, 6)
+        assert law.shape == (6 ** (n - 1), 6)
+        assert torch.allclose(law.sum(1), torch.ones(len(law)).double())
+        assert float(law.min()) > 0
+    counts = torch.bincount(text, minlength=6).double()
+    assert torch.allclose(n_gram_law(text, 1, 6, added=0.0)[0], counts / 500)
+
+
+def test_twins_keep_the_text_and_halve_a_token():
+    text = chain(6000)
+    split = twins(text, [0, 3], 6)
+    back = torch.where(split == 6, 0, torch.where(split == 7, 3, split))
+    assert torch.equal(back, text)
+    assert float((split == 7).sum() / (text == 3).sum()) == pytest.approx(0.5, abs=0.06)
+    E = torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(0))
+    E[0, 6:] = 2 * E[0, [0, 3]]
+    assert twin_cosine(E, [0, 3], 6)[0] == pytest.approx(1)
+    with pytest.raises(ParameterError, match="distinct tokens from 0 to 5"):
+        twins(text, [0, 6], 6)
+
+
+def test_resume_is_bitwise(tmp_path):
+    params, texts = TINY.init([0.5, 0.8], [0]), chain()[None].repeat(2, 1)
+    settings = {"steps": 40, "batch": 8, "logged": range(0, 41, 5), "n_grams": (2,)}
+    whole = train_text(TINY, params, texts, **settings)
+
+    def stop(step, params):
+        if step == 30:
+            raise KeyboardInterrupt
+        return {}
+
+    at = tmp_path / "state.pt"
+    with pytest.raises(KeyboardInterrupt):
+        train_text(TINY, params, texts, checkpoint=at, save_every=8, callback=stop, **settings)
+    resumed = train_text(TINY, params, texts, checkpoint=at, save_every=8, **settings)
+    assert torch.equal(whole.losses, resumed.losses)
+    assert torch.equal(whole.records["kl"], resumed.records["kl"])
+    assert all(torch.equal(whole.params[n], resumed.params[n]) for n in whole.params)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (chain(5), "texts of 5 tokens.*at least 6 tokens for windows of 4"),
+        (chain() + 1, "1 to 6.*below the vocabulary of 6"),
+        (torch.zeros(0, dtype=torch.int64), "texts of 0 tokens"),
+    ],
+)
+def test_a_text_that_does_not_fit_is_refused(text, message):
+    with pytest.raises(ParameterError, match=message):
+        train_text(TINY, TINY.init([0.5], [0]), text[None], steps=1)
+
+
+def test_heads_divide_the_width():
+    with pytest.raises(ParameterError, match="d = 10 doesn't divide into 4"):
+        CharGPT(6, d=10)

@@ -1,0 +1,186 @@
+"""Theorems 1 to 3 against autograd, the paper's own sums, Taylor limits, scaling over d."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+
+from tokenspace.errors import ParameterError
+from tokenspace.staircase import (
+    FFN,
+    Attention,
+    arithmetic,
+    attention_terms,
+    context_ids,
+    cosine,
+    factorial,
+    label_ids,
+    length_three,
+    lowest_degree,
+    minmax,
+    modular,
+    order_terms,
+    predicted,
+    relative_error,
+    signature_tensor,
+    uniform,
+    velocity,
+)
+from tokenspace.staircase import pointer as pointer_task
+
+TASKS = [arithmetic("add", 5, 12), minmax(3), modular(4, 3, 6), length_three(3, 4), factorial(2)]
+
+
+def made(model, gammas=(0.3,), seeds=(0,)):
+    return model.init(gammas, seeds, torch.float64)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda t: t.name)
+@pytest.mark.parametrize("sigma", ["z^2", "z^3", "silu", "gelu", "relu", "tanh"])
+@pytest.mark.parametrize("width", [None, 7])
+def test_ffn_terms_sum_to_autograd(task, sigma, width):
+    model = FFN(task.vocabulary, task.labels.shape[1], d=6, activation=sigma, width=width)
+    params = made(model)
+    label, model_part = (
+        sum(order_terms(model, params, t)) for t in (task, predicted(model, params, task))
+    )
+    exact = velocity(model, params, task)
+    assert float(relative_error(label - model_part, exact).max()) < 1e-6
+
+
+@pytest.mark.parametrize("power", [2, 3, 4])
+def test_a_term_is_theorem_1s_multinomial_sum(power):
+    """W^{m,k}(ν, β), k = `power`, C_k = 1, by literal enumeration of l and n_r."""
+    task = modular(3, 3, 5)
+    model = FFN(5, 5, d=4, activation=f"z^{power}")
+    params = made(model)
+    E, U = params["E"][0], params["U"][0][label_ids(task)]
+    contexts = context_ids(task).tolist()
+    rate = task.weights @ task.counts[:, task.targets]
+    for m, term in enumerate(order_terms(model, params, task)):
+        phi = signature_tensor(task, m)
+        for t, alpha in enumerate(task.targets.tolist()):
+            total = torch.zeros(4, dtype=torch.float64)
+            for beta in product(range(len(contexts)), repeat=m):
+                for n in product(range(1, power), repeat=m):
+                    l = power - 1 - sum(n)  # noqa: E741
+                    if l < 0:
+                        continue
+                    ways = math.factorial(power - 1) / math.factorial(l)
+                    value = E[alpha] ** l
+                    for b, n_r in zip(beta, n, strict=True):
+                        ways /= math.factorial(n_r)
+                        value = value * E[contexts[b]] ** n_r
+                    total += ways * value * (phi[(t, slice(None), *beta)] @ U)
+            expected = rate[t] * math.comb(task.length - 1, m) * power * total
+            assert torch.allclose(term[0, t], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_orders_at_or_above_the_degree_vanish():
+    task = modular(4, 3, 6)
+    model = FFN(6, 6, d=5, activation="z^2")
+    assert float(order_terms(model, made(model), task)[2].abs().max()) < 1e-12
+
+
+def test_theorem_2_is_the_small_logit_limit():
+    task = arithmetic("add", 5, 12)
+    model = FFN(12, 12, d=16, activation="silu")
+    errors = []
+    for gamma in (0.8, 1.2, 1.6):
+        params = made(model, [gamma])
+        guess = sum(order_terms(model, params, uniform(task)))
+        exact = sum(order_terms(model, params, predicted(model, params, task)))
+        errors.append(float(relative_error(guess, exact)))
+    assert errors[2] < errors[1] < errors[0] < 0.1
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("sigma", ["silu", "gelu"])
+def test_the_lowest_degree_form_is_the_taylor_term_in_e(order, sigma):
+    task = factorial(2)
+    model = FFN(task.vocabulary, task.labels.shape[1], d=6, activation=sigma, width=9)
+    params = made(model)
+
+    def at(scale):
+        return velocity(model, params | {"E": scale * params["E"]}, task)
+
+    h = 1e-4
+    exact = at(0.0) if order == 0 else (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+    assert float(relative_error(lowest_degree(model, params, task, order), exact)) < 1e-6
+
+
+@pytest.mark.parametrize("sigma", ["relu", "tanh", "linear", "z^3"])
+def test_a_flat_activation_is_named(sigma):
+    task = arithmetic("add", 4, 9)
+    model = FFN(9, 9, d=4, activation=sigma)
+    with pytest.warns(UserWarning, match=rf"'{sigma[0]}.*σ''\(0\) = 0"):
+        lowest_degree(model, made(model), task, 1)
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("task", [*TASKS, pointer_task(2, 2)], ids=lambda t: t.name)
+def test_attention_terms_sum_to_autograd(task, positions, residual):
+    model = Attention(task.vocabulary, task.labels.shape[1], task.length, 6, 4, positions, residual)
+    params = made(model, (0.3, 0.8), (0, 1))
+    found = sum(attention_terms(model, params, task).values())
+    assert float(relative_error(found, velocity(model, params, task)).max()) < 1e-6
+
+
+def test_theorem_3_is_for_attention_alone():
+    model = Attention(9, 9, 2, 4, 2, width=3)
+    with pytest.raises(ParameterError, match="width = 3"):
+        attention_terms(model, made(model), arithmetic("add", 4, 9))
+
+
+@pytest.mark.parametrize(
+    ("sigma", "low", "high"),
+    [
+        ("relu", [0.55, 0.6, 0.6, 0.6], [0.75, 0.75, 0.75, 0.75]),
+        ("gelu", [0.75, 0.96, 0.995, 0.999], [0.9, 1, 1.0001, 1.0001]),
+        ("silu", [0.85, 0.97, 0.999, 0.999], [0.95, 1, 1.0001, 1.0001]),
+    ],
+)
+def test_proposition_1_and_its_exception(sigma, low, high):
+    task = arithmetic("add", 20)
+    model = FFN(200, 200, 128, sigma)
+    params = made(model, (0.3, 0.5, 0.8, 1.0), (0,))
+    found = cosine(velocity(model, params, task), lowest_degree(model, params, task, 0))
+    assert bool((found > torch.tensor(low)).all() & (found < torch.tensor(high)).all())
+
+
+def test_order_m_falls_with_d_as_proposition_1_says():
+    task, gamma, sizes = arithmetic("add", 8, 17), 0.8, [64, 256, 1024]
+    ratios = []
+    for d in sizes:
+        model = FFN(17, 17, d, "silu")
+        first, second = order_terms(model, made(model, [gamma], range(4)), task)
+        ratios.append(float(second.norm() / first.norm()))
+    found = math.log(ratios[-1] / ratios[0]) / math.log(sizes[-1] / sizes[0])
+    assert found == pytest.approx(-gamma, abs=0.1)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.8])
+def test_the_error_of_order_0_falls_as_d_to_the_half_less_2_gamma(gamma):
+    task, sizes = factorial(), [64, 256]
+    errors = []
+    for d in sizes:
+        model = FFN(task.vocabulary, 15, d, "silu", 2 * d)
+        params = made(model, [gamma], range(3))
+        guess = lowest_degree(model, params, task, 0)
+        errors.append(float(relative_error(guess, velocity(model, params, task), True).mean()))
+    found = math.log(errors[1] / errors[0]) / math.log(sizes[1] / sizes[0])
+    assert found == pytest.approx(0.5 - 2 * gamma, abs=0.15)
+
+
+def test_the_ode_at_initialization_is_order_0_at_small_gamma_only():
+    task = factorial()
+    model = FFN(task.vocabulary, 15, 64, "silu", 128)
+    params = made(model, (0.3, 0.8), range(3))
+    exact = velocity(model, params, task)
+    zero = lowest_degree(model, params, task, 0)
+    match, error = cosine(zero, exact, True), relative_error(zero, exact, True)
+    assert float(match[:3].max()) <= 0.6
+    assert float(match[3:].min()) >= 0.995
+    assert float(error[3:].max()) <= 0.03

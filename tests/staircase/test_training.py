@@ -1,0 +1,220 @@
+"""Runs together equal runs apart; merged equals unmerged; resume is bitwise; bands over seeds."""
+
+import math
+
+import pytest
+import torch
+
+from tokenspace.errors import ParameterError
+from tokenspace.staircase import (
+    FFN,
+    Attention,
+    alignment,
+    arithmetic,
+    best_order,
+    block_losses,
+    cosine_gram,
+    factorial,
+    label_signature,
+    log_steps,
+    project,
+    pure,
+    train,
+    variance_share,
+)
+
+TASK = arithmetic("add", 4, 9)
+SMALL = FFN(9, 9, 8, "silu")
+
+
+def factorial_model(sigma="silu"):
+    return FFN(factorial().vocabulary, 15, 64, sigma, 128)
+
+
+@pytest.mark.parametrize("model", [SMALL, Attention(9, 9, 2, 8, 4)])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+@pytest.mark.parametrize("batch", [None, 5])
+def test_runs_together_are_runs_apart(model, optimizer, batch):
+    settings = {"steps": 30, "optimizer": optimizer, "lr": 0.01, "batch": batch, "logged": [0, 30]}
+    params = model.init([0.3, 0.8], [0, 1], torch.float64)
+    whole = train(model, params, TASK, seeds=[0, 1, 0, 1], **settings)
+    for r, seed in enumerate([0, 1, 0, 1]):
+        one = {name: p[r : r + 1] for name, p in params.items()}
+        alone = train(model, one, TASK, seeds=[seed], **settings)
+        assert torch.allclose(whole.losses[:, r], alone.losses[:, 0], rtol=1e-9)
+        for name in params:
+            assert torch.allclose(whole.params[name][r], alone.params[name][0], atol=1e-7)
+
+
+def test_a_step_is_torchs_own():
+    params = SMALL.init([0.5], [0], torch.float64)
+    found = train(SMALL, params, TASK, steps=1, optimizer="sgd", lr=0.3).params
+    E, U = (params[name][0].clone().requires_grad_() for name in "EU")
+    logits = torch.nn.functional.silu(E[TASK.sequences].sum(1)) @ U.T
+    torch.nn.functional.cross_entropy(logits, TASK.labels.argmax(1)).backward()
+    assert torch.allclose(found["E"][0], (E - 0.3 * E.grad).detach())
+    assert torch.allclose(found["U"][0], (U - 0.3 * U.grad).detach())
+
+
+def test_merged_multisets_train_the_same():
+    params = SMALL.init([0.5], [0], torch.float64)
+    a, b = (train(SMALL, params, t, steps=40, lr=0.01) for t in (TASK, TASK.merged()))
+    assert torch.allclose(a.losses, b.losses, rtol=1e-8)
+    assert torch.allclose(a.accuracy, b.accuracy)
+
+
+@pytest.mark.parametrize("batch", [None, 5])
+def test_resume_after_an_interruption_is_bitwise(tmp_path, batch):
+    params = SMALL.init([0.5, 0.8], [0])
+    settings = {"steps": 60, "batch": batch, "logged": range(0, 61, 7), "freeze": {"U": 33}}
+    whole = train(SMALL, params, TASK, **settings)
+
+    def stop(step, params):
+        if step >= 42:
+            raise KeyboardInterrupt
+        return {}
+
+    at = tmp_path / "run" / "state.pt"
+    with pytest.raises(KeyboardInterrupt):
+        train(SMALL, params, TASK, checkpoint=at, save_every=10, callback=stop, **settings)
+    resumed = train(SMALL, params, TASK, checkpoint=at, save_every=10, **settings)
+    assert torch.equal(whole.steps, resumed.steps)
+    assert torch.equal(whole.losses, resumed.losses)
+    assert torch.equal(whole.embeddings, resumed.embeddings)
+    assert all(torch.equal(whole.params[n], resumed.params[n]) for n in whole.params)
+    with pytest.raises(ParameterError, match="was saved by"):
+        train(SMALL, params, TASK, checkpoint=at, lr=0.5, **settings)
+
+
+def test_a_diverging_run_is_said_and_leaves_the_others_alone():
+    cubic = FFN(9, 9, 8, "z^3")
+    params = cubic.init([0.3], [0, 1], torch.float64)
+    params["E"][1] *= 8
+    history = train(cubic, params, TASK, steps=60, optimizer="sgd", lr=0.05)
+    good, bad = history.health()
+    assert history.diverged.tolist() == [False, True] == [good["diverged"], bad["diverged"]]
+    assert good["finite"]
+    assert good["trend"] < 0
+    assert math.isfinite(good["spread"])
+    one = {name: p[:1] for name, p in params.items()}
+    alone = train(cubic, one, TASK, steps=60, optimizer="sgd", lr=0.05)
+    assert torch.allclose(history.losses[:, 0], alone.losses[:, 0])
+
+
+def test_frozen_parts_stay_each_run_at_its_own_step():
+    seen = {}
+
+    def look(step, params):
+        seen[step] = params["E"].detach().clone()
+        return {}
+
+    train(
+        SMALL, SMALL.init([0.5], [0, 1]), TASK, steps=6, logged=range(7), callback=look,
+        freeze={"E": torch.tensor([0, 4])},
+    )  # fmt: skip
+    assert torch.equal(seen[0][0], seen[6][0])
+    assert torch.equal(seen[4][1], seen[6][1])
+    assert not torch.equal(seen[3][1], seen[4][1])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"optimizer": "lion"}, "'lion' is unknown"),
+        ({"lr": 0.0}, "lr = 0.0"),
+        ({"batch": 17}, "batch = 17 of 16 rows"),
+        ({"batch": 4, "seeds": [0]}, "1 seeds for 2 runs"),
+        ({"freeze": {"W": 0}}, "can't freeze .'W'.: the model has E, U"),
+        ({"freeze": {"E": torch.tensor([1])}}, "one step a run"),
+        ({"logged": [99]}, "log one of 0..steps"),
+    ],
+)
+def test_bad_settings_are_refused(changed, message):
+    with pytest.raises(ParameterError, match=message):
+        train(SMALL, SMALL.init([0.5], [0, 1]), TASK, steps=3, **changed)
+
+
+def test_block_losses_read_one_where_nothing_is_known():
+    task = factorial()
+    exact = (task.labels * 200 + 1e-300).log()[None]
+    flat = torch.zeros_like(exact)
+    known, none = (block_losses(x, task.labels, task.weights, task.blocks) for x in (exact, flat))
+    assert float(known.abs().max()) < 1e-9
+    assert torch.allclose(none, torch.ones_like(none))
+
+
+def test_log_steps_are_even_in_the_logarithm():
+    steps = log_steps(1000, 31)
+    assert steps[0] == 0
+    assert steps[-1] == 1000
+    assert steps == sorted(set(steps))
+    late = torch.tensor(steps[-10:]).double().log().diff()
+    assert float(late.std() / late.mean()) < 0.02
+
+
+@pytest.fixture(scope="module")
+def climbed():
+    """γ .3, .8 x 3 seeds on FactorialTask, every step logged while block 0 is learned."""
+    model, task = factorial_model(), factorial()
+    logged = [*range(130), *range(130, 901, 6)]
+    return train(model, model.init([0.3, 0.8], range(3)), task, steps=900, logged=logged)
+
+
+def times(history, level=0.5):
+    """First logged step at which each block's normalised cross entropy is at most `level`."""
+    below = history.records["blocks"][..., :3] <= level
+    assert bool(below.any(0).all())
+    return history.steps[below.int().argmax(0)]  # (R, 3)
+
+
+def test_small_initialization_climbs_order_by_order(climbed):
+    task = factorial()
+    raw = [label_signature(task, k) for k in range(3)]
+    order = best_order(climbed.embeddings, raw)
+    for r in range(3, 6):
+        seen = [int(v) for v in order[:, r].unique_consecutive() if v >= 0]
+        assert seen == [0, 1, 2]
+    t = times(climbed)[3:].double()
+    assert float((t[:, 1] / t[:, 0]).min()) >= 2.5
+    assert float((t[:, 2] / t[:, 1]).min()) >= 2
+    at = climbed.records["blocks"][:, :, 0].le(0.5).int().argmax(0)
+    E = torch.stack([climbed.embeddings[i, r] for r, i in enumerate(at.tolist())])
+    share = variance_share(E, pure(task, 0))
+    assert float(share[:3].max()) <= 0.15
+    assert float(share[3:].min()) >= 0.8
+    zero = alignment(cosine_gram(E, True), cosine_gram(raw[0], True))
+    assert float(zero[3:].min()) >= 0.95
+    mixed = cosine_gram(
+        raw[0][torch.randperm(27, generator=torch.Generator().manual_seed(0))], True
+    )
+    assert float(alignment(cosine_gram(E, True), mixed).abs().max()) <= 0.3
+
+
+def test_a_linear_model_stops_at_order_0():
+    model = factorial_model("linear")
+    history = train(model, model.init([0.8], range(3)), factorial(), steps=900, logged=[0, 900])
+    assert (history.losses[-1] - 2.0489).abs().max() < 0.005
+
+
+def test_embeddings_of_order_k_reach_level_k_and_no_further(climbed):
+    task, model = factorial(), factorial_model()
+    for k, level in [(0, 2.0489), (1, 1.8292)]:
+        params = {name: p[3:].clone() for name, p in climbed.params.items()}
+        params["E"][:, :27] = project(params["E"][:, :27], [pure(task, j) for j in range(k + 1)])
+        history = train(model, params, task, steps=900, lr=3e-3, freeze={"E": 0}, logged=[0, 900])
+        assert (history.losses[-1] - level).abs().max() < 0.005
+
+
+def test_frozen_embeddings_slow_the_next_block(climbed):
+    t = times(climbed, 0.5)[3:]
+    done = times(climbed, 0.05)[3:, 0]  # block 0 fitted
+    model = factorial_model()
+    frozen = train(
+        model, model.init([0.8], range(3)), factorial(), steps=900,
+        logged=range(100, 901, 10), freeze={"E": done},
+    )  # fmt: skip
+    below = frozen.records["blocks"][:, :, 1] <= 0.5
+    later = frozen.steps[below.int().argmax(0)]
+    ratio = (later - done) / (t[:, 1] - done)
+    assert bool(below.any(0).all())
+    assert float(ratio.min()) >= 1.8
