@@ -55,14 +55,22 @@ class Prepared:
 
 
 def measure(
-    table: Prepared, queries: Int64[Tensor, " q"], ids: Int64[Tensor, "q c"]
-) -> tuple[Float64[Tensor, "q c"], Int64[Tensor, "q c"]]:
-    """Candidates by their distance in fp64, ties by row id; empty places come last."""
-    ids = ids.sort(dim=1).values
-    gap = table.rows[ids.clamp(min=0)].double() - table.rows[queries].double()[:, None]
-    far = gap.square_().sum(2).sqrt_().masked_fill_(ids < 0, float("inf"))
-    far, order = far.sort(dim=1, stable=True)
-    return far, ids.gather(1, order)
+    rows: Float[Tensor, "n d"], queries: Int64[Tensor, " q"], ids: Int64[Tensor, "q c"], k: int
+) -> tuple[Float64[Tensor, "q k"], Int64[Tensor, "q k"]]:
+    """The k nearest candidates by their distance in fp64, ties by row id.
+
+    A place with the id -1 is empty: infinitely far.
+    """
+    distances = torch.empty(len(queries), k, dtype=torch.float64)
+    indices = torch.empty(len(queries), k, dtype=torch.long)
+    for a in range(0, len(queries), 128):  # few at a time: they stay in the cache
+        part = slice(a, a + 128)
+        some = ids[part].sort(dim=1).values
+        gap = rows[some.clamp(min=0)].double() - rows[queries[part]].double()[:, None]
+        far = gap.square_().sum(2).sqrt_().masked_fill_(some < 0, float("inf"))
+        far, order = far.sort(dim=1, stable=True)
+        distances[part], indices[part] = far[:, :k], some.gather(1, order)[:, :k]
+    return distances, indices
 
 
 def certified(

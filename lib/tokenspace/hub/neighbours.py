@@ -173,12 +173,7 @@ def _settle(
 ) -> Neighbours:
     """Measure the candidates in fp64; look up again the rows that this can't certify."""
     keys, ids = held
-    distances = torch.empty(len(queries), k, dtype=torch.float64)
-    indices = torch.empty(len(queries), k, dtype=torch.long)
-    for a in range(0, len(queries), 128):  # few at a time: they stay in the cache
-        part = slice(a, a + 128)
-        far, near = measure(table, queries[part], ids[part])
-        distances[part], indices[part] = far[:, :k], near[:, :k]
+    distances, indices = measure(table.rows, queries, ids, k)
     sure = certified(table, queries, distances[:, -1], keys[:, -1])
     doubt = (~sure).nonzero()[:, 0]
     if len(doubt) and keys.shape[1] < k + WIDE:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
+from tokenspace.hub.certificate import measure
 from tokenspace.hub.neighbours import Neighbours
 
 
@@ -49,7 +50,10 @@ def approximate(
             # faiss's stub knows only the form that takes a number
             faiss.ParameterSpace().set_index_parameters(built, setting)  # type: ignore[arg-type]
         _, ids = built.search(vectors[at.numpy()], k + 1)  # one may be the row itself
-        found.append(_measured(rows, at, torch.from_numpy(ids), k))
+        others = torch.from_numpy(np.where(ids == at.numpy()[:, None], -1, ids))
+        far, some = measure(rows, at, others, k)
+        enough = far[:, -1].isfinite()
+        found.append(Neighbours(far[enough], some[enough], at[enough], 0))
     return found
 
 
@@ -89,16 +93,3 @@ def requantize(rows: Float[Tensor, "n d"], kind: str) -> Float[Tensor, "n d"]:
         raise ParameterError(
             f"the gguf library can't write {kind!r}; try Q8_0, Q5_0, Q4_1 or Q4_0."
         ) from None
-
-
-def _measured(rows: Tensor, at: Tensor, ids: Tensor, k: int) -> Neighbours:
-    distances, indices = [], []
-    for own, some in zip(torch.split(at, 4096), torch.split(ids, 4096), strict=True):
-        far = (rows[some.clamp(min=0)].double() - rows[own].double()[:, None]).norm(dim=2)
-        far[(some < 0) | (some == own[:, None])] = float("inf")
-        far, place = far.sort(dim=1, stable=True)
-        distances.append(far[:, :k])
-        indices.append(some.gather(1, place)[:, :k])
-    far, some = torch.cat(distances), torch.cat(indices)
-    whole = far[:, -1].isfinite()
-    return Neighbours(far[whole], some[whole], at[whole], 0)
