@@ -171,7 +171,8 @@ class _Reader:
         if len(at) < 2:
             raise TableError(f"{len(at)} of {len(rows)} rows left to read at; take more queries.")
         whole = None if len(at) == len(rows) else at
-        found = nearest(rows, 2, queries=whole, device=self.device, progress=self.progress)
+        k = K if len(at) <= LID_QUERIES and len(rows) > K else 2  # 20 hold the first two
+        found = nearest(rows, k, queries=whole, device=self.device, progress=self.progress)
         estimate = mle(found.r1, found.r2)
         values = {"mle": estimate.value, "se": estimate.se}
         notes = [policy_note(estimate.n_zero_distance, estimate.n_ties)]
@@ -179,7 +180,8 @@ class _Reader:
         try:
             values["facco"] = facco(found.r1, found.r2).value
             values["median"] = median(found.r1, found.r2).value
-            local = lid_harmonic(self.twenty(rows, at).distances, K)
+            near = found if k == K else self.twenty(rows, at)
+            local = lid_harmonic(near.distances, K)
             values |= {"lid20": local.value, "lid20_se": local.se}
         except TableError as error:
             notes.append(str(error))
