@@ -16,7 +16,7 @@ from torch import Tensor
 from tokenspace.errors import ParameterError
 from tokenspace.staircase.models import Params, activation, draw, rows_of
 from tokenspace.staircase.text import n_gram_counts
-from tokenspace.staircase.training import Callback, History, log_steps, run
+from tokenspace.staircase.training import Callback, History, run
 
 
 @dataclass(frozen=True)
@@ -137,19 +137,21 @@ def train_text(
         if laws:
             kl = [_kl(logits[:, :, -1], seen[..., :-1], law) for law in laws]
             found["kl"] = torch.stack(kl, dim=-1)
-        return found | (callback(step, params) if callback else {})
+        return found
 
     return run(
         loss,
-        {name: p.to(device) for name, p in params.items()},
+        params,
         log,
         steps=steps,
         optimizer="adam",
         lr=lr,
-        logged=log_steps(steps) if logged is None else logged,
+        logged=logged,
         freeze=freeze,
+        callback=callback,
         checkpoint=checkpoint,
         save_every=save_every,
+        device=device,
         what=f"{model} on {R} texts of {n} tokens, adam lr {lr:g}, batch {batch}",
     )
 

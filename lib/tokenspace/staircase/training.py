@@ -127,19 +127,21 @@ def train(
         }
         if task.blocks:
             found["blocks"] = block_losses(logits, q, exact, task.blocks)
-        return found | (callback(step, params) if callback else {})
+        return found
 
     return run(
         loss,
-        {name: p.to(device) for name, p in params.items()},
+        params,
         log,
         steps=steps,
         optimizer=optimizer,
         lr=lr,
-        logged=log_steps(steps) if logged is None else logged,
+        logged=logged,
         freeze=freeze,
+        callback=callback,
         checkpoint=checkpoint,
         save_every=save_every,
+        device=device,
         what=f"{model} on {task.name}, {optimizer} lr {lr:g}, batch {batch}, {R} runs of {dtype}",
     )
 
@@ -152,22 +154,28 @@ def run(
     steps: int,
     optimizer: str,
     lr: float,
-    logged: Sequence[int],
+    logged: Sequence[int] | None = None,
     freeze: Mapping[str, int | Int64[Tensor, " R"]] | None = None,
+    callback: Callback | None = None,
     checkpoint: Path | None = None,
     save_every: int = 500,
+    device: str = "cpu",
     what: str = "",
 ) -> History:
     """The loop under `train`: loss(step, params) -> (R,), log -> a dict of (R, ...) with "loss".
+
+    What `callback` returns is logged with it, at the steps of `log_steps` unless `logged` is given.
 
     With a `checkpoint` path the state is saved every `save_every` steps, and a second call goes
     on from there: bitwise the same on one machine's CPU. Raises `ParameterError` for a checkpoint
     of other settings, an unknown optimizer, or steps out of range.
     """
+    if logged is None:
+        logged = log_steps(steps) if steps >= 1 else []
     wanted = {s for s in logged if 0 <= s <= steps}
     if steps < 1 or not wanted:
         raise ParameterError(f"steps = {steps}, logged {list(logged)}: log one of 0..steps.")
-    live = {name: p.detach().clone().requires_grad_() for name, p in params.items()}
+    live = {name: p.detach().to(device, copy=True).requires_grad_() for name, p in params.items()}
     opt = make_optimizer(optimizer, list(live.values()), lr)
     kept = Frozen(live, freeze or {})
     records: dict[str, list[Tensor]] = {}
@@ -178,7 +186,8 @@ def run(
     for step in range(start, steps + 1):
         if step in wanted and step not in done:
             with torch.no_grad():
-                for name, value in log(step, live).items():
+                found = log(step, live) | (callback(step, live) if callback else {})
+                for name, value in found.items():
                     records.setdefault(name, []).append(value.cpu())
             done.append(step)
         if checkpoint is not None and step > start and step % save_every == 0:
