@@ -18,7 +18,7 @@ import yaml
 
 from tokenspace.errors import RunError
 from tokenspace.press.download import citation_names, plain_notebook
-from tokenspace.press.sync import dumps
+from tokenspace.press.sync import dumps, write
 
 Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
 
@@ -207,7 +207,5 @@ def _write(path: Path, content: str | bytes) -> Path:
     data = content.encode() if isinstance(content, str) else content
     if not path.exists() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".part")
-        temporary.write_bytes(data)
-        os.replace(temporary, path)
+        write(path, data)
     return path

@@ -9,7 +9,6 @@ it is not, the short rows are nearer than any token.
 `python -m tokenspace.press.cover book/_static/cover.svg` draws it again.
 """
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tokenspace.press.figures import BLUE, INK, MUTED, PAPER, RED
+from tokenspace.press.sync import write
 
 TOKENS, SHORT, DIMENSIONS, FREQUENCIES = 220, 14, 48, 3
 WIDTH, HEIGHT, RADIUS = 760, 440, 186
@@ -116,10 +116,7 @@ def _words() -> Iterator[str]:
 
 def main() -> None:
     """Write the cover to the path given."""
-    path = Path(sys.argv[1])
-    part = path.with_name(path.name + ".part")
-    part.write_text(drawing())
-    os.replace(part, path)
+    write(Path(sys.argv[1]), drawing())
 
 
 if __name__ == "__main__":

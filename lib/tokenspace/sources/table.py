@@ -1,6 +1,6 @@
 """An embedding table, and the check that every table passes before a distance is computed."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,18 +80,15 @@ def check_rows(rows: Tensor | np.ndarray) -> Float[Tensor, "n d"]:
     return table
 
 
-def blocks(rows: Tensor) -> Iterator[Tensor]:
-    """The rows in order, a few thousand at a time, without a copy."""
-    return (rows[at : at + ROWS_AT_ONCE] for at in range(0, len(rows), ROWS_AT_ONCE))
-
-
 def _ids(ids: Int64[Tensor, "k"], shown: int = 10) -> str:
     listed = ", ".join(str(i) for i in ids[:shown].tolist())
     return listed + (", ..." if len(ids) > shown else "")
 
 
 def _rows_where(table: Tensor, test: Callable[[Tensor], Bool[Tensor, "n d"]]) -> Int64[Tensor, "k"]:
-    return torch.cat([test(block).any(1) for block in blocks(table)]).nonzero().squeeze(1)
+    return (
+        torch.cat([test(block).any(1) for block in table.split(ROWS_AT_ONCE)]).nonzero().squeeze(1)
+    )
 
 
 def _refuse_non_finite(table: Float[Tensor, "n d"]) -> None:
@@ -107,7 +104,7 @@ def _refuse_non_finite(table: Float[Tensor, "n d"]) -> None:
 
 def _refuse_too_few_distinct(table: Float[Tensor, "n d"]) -> None:
     found = table[:1]
-    for block in blocks(table):
+    for block in table.split(ROWS_AT_ONCE):
         for _ in range(2):
             new = (block[:, None, :] != found[None]).any(2).all(1).nonzero()
             if len(new) == 0:
