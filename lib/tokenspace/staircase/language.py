@@ -14,9 +14,11 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
+from tokenspace.staircase.history import History
 from tokenspace.staircase.models import Params, activation, draw, rows_of
+from tokenspace.staircase.state import digest
 from tokenspace.staircase.text import n_gram_counts
-from tokenspace.staircase.training import Callback, History, run
+from tokenspace.staircase.training import Callback, run
 
 
 @dataclass(frozen=True)
@@ -61,16 +63,16 @@ class CharGPT:
         """Logits of the next token at every position of windows of at most `length` tokens."""
         h = self._stream(params, windows)
         mixed = self._attend(params, h) @ self._split(h, params["V"])
-        h = h + mixed.transpose(2, 3).flatten(3) @ params["O"].mT[:, None]
-        inner = activation(self.activation)(h @ params["W1"].mT[:, None])
-        h = h + inner @ params["W2"].mT[:, None]
-        return h @ params["U"].mT[:, None]
+        h = h + _linear(mixed.transpose(2, 3).flatten(3), params["O"])
+        inner = activation(self.activation)(_linear(h, params["W1"]))
+        h = h + _linear(inner, params["W2"])
+        return _linear(h, params["U"])
 
     def _stream(self, params: Params, windows: Tensor) -> Tensor:
         return rows_of(params["E"], windows) + params["P"][:, None, : windows.shape[-1]]
 
     def _split(self, h: Tensor, W: Tensor) -> Tensor:
-        return (h @ W.mT[:, None]).unflatten(-1, (self.heads, -1)).transpose(2, 3)
+        return _linear(h, W).unflatten(-1, (self.heads, -1)).transpose(2, 3)
 
     def _attend(self, params: Params, h: Tensor) -> Tensor:
         q, k = self._split(h, params["Q"]), self._split(h, params["K"])
@@ -152,7 +154,13 @@ def train_text(
         checkpoint=checkpoint,
         save_every=save_every,
         device=device,
-        what=f"{model} on {R} texts of {n} tokens, adam lr {lr:g}, batch {batch}",
+        settings={
+            "model": model,
+            "texts": [digest(text) for text in texts],
+            "batch": batch,
+            "seeds": names,
+            "n_grams, watched": (list(n_grams), watched),
+        },
     )
 
 
@@ -202,6 +210,11 @@ def twin_cosine(
     """
     own, other = E[..., list(ids), :], E[..., V : V + len(ids), :]
     return torch.cosine_similarity(own, other, dim=-1).mean(-1)
+
+
+def _linear(h: Float[Tensor, "R B L d"], W: Float[Tensor, "R m d"]) -> Float[Tensor, "R B L m"]:
+    """h Wᵀ of each run as one product: broadcasting W over windows would copy it for each."""
+    return (h.flatten(1, 2) @ W.mT).unflatten(1, h.shape[1:3])
 
 
 def _next_loss(logits: Tensor, windows: Tensor) -> Float[Tensor, " R"]:
