@@ -114,6 +114,18 @@ def test_resume_is_bitwise(tmp_path):
     assert torch.equal(whole.losses, resumed.losses)
     assert torch.equal(whole.records["kl"], resumed.records["kl"])
     assert all(torch.equal(whole.params[n], resumed.params[n]) for n in whole.params)
+    one = texts.clone()
+    one[1, 7] = (one[1, 7] + 1) % 6
+    for changed, says in [
+        ({"texts": one}, "texts"),
+        ({"seeds": [0, 2]}, r"seeds \[0, 1\], now \[0, 2\]"),
+        ({"n_grams": (1,)}, r"n_grams \[2\], now \[1\]"),
+        ({"watched": 100}, "watched 1024, now 100"),
+        ({"batch": 9}, "batch 8, now 9"),
+    ]:
+        again = {"texts": texts, **settings, **changed}
+        with pytest.raises(ParameterError, match="other settings: " + says):
+            train_text(TINY, params, checkpoint=at, **again)
 
 
 @pytest.mark.parametrize(

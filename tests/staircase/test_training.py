@@ -1,11 +1,12 @@
 """Runs together equal runs apart; merged equals unmerged; resume is bitwise; bands over seeds."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from tokenspace.errors import ParameterError
+from tokenspace.errors import ParameterError, SourceError
 from tokenspace.staircase import (
     FFN,
     Attention,
@@ -82,8 +83,103 @@ def test_resume_after_an_interruption_is_bitwise(tmp_path, batch):
     assert torch.equal(whole.losses, resumed.losses)
     assert torch.equal(whole.embeddings, resumed.embeddings)
     assert all(torch.equal(whole.params[n], resumed.params[n]) for n in whole.params)
-    with pytest.raises(ParameterError, match="was saved by"):
-        train(SMALL, params, TASK, checkpoint=at, lr=0.5, **settings)
+    again = train(SMALL, params, TASK, checkpoint=at, **settings)
+    assert torch.equal(whole.losses, again.losses)
+    assert all(torch.equal(whole.params[n], again.params[n]) for n in whole.params)
+
+
+def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
+    params = SMALL.init([0.5], [0, 1])
+    whole = train(SMALL, params, TASK, steps=30, logged=[0, 10, 30])
+    at = tmp_path / "state.pt"
+    train(SMALL, params, TASK, steps=17, logged=[0, 10], checkpoint=at)
+    longer = train(SMALL, params, TASK, steps=30, logged=[0, 10, 30], checkpoint=at)
+    assert torch.equal(whole.losses, longer.losses)
+    train(SMALL, params, TASK, steps=17, logged=[0, 10], checkpoint=tmp_path / "other.pt")
+    with pytest.raises(ParameterError, match="is at step 17, beyond the 12 asked for"):
+        train(SMALL, params, TASK, steps=12, logged=[0, 10], checkpoint=tmp_path / "other.pt")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"lr": 0.5}, "optimizer adam lr 0.001, now adam lr 0.5"),
+        ({"optimizer": "sgd"}, "now sgd lr 0.001"),
+        ({"batch": 6}, "batch 5, now 6"),
+        ({"seeds": [0, 2]}, r"seeds \[0, 1\], now \[0, 2\]"),
+        ({"freeze": {"U": 8}}, r"freeze {'U': \[9, 9\]}, now {'U': \[8, 8\]}"),
+        ({"freeze": None}, "freeze .*, now {}"),
+        ({"logged": range(0, 21, 4)}, r"logged \[0, 5, 10, 15, 20\] up to step 20, now \[0, 4,"),
+        ({"params": SMALL.init([0.5], [0, 2])}, "parameters {'E': '"),
+        ({"params": SMALL.init([0.5], [0, 1], torch.float64)}, "parameters"),
+        ({"task": arithmetic("sub", 4, 9)}, "task add .*, now sub"),
+        ({"task": replace(TASK, labels=TASK.labels.flip(0))}, "task add .*, now add"),
+        ({"model": FFN(9, 9, 8, "gelu")}, "model FFN.*silu.*, now FFN.*gelu"),
+    ],
+)
+def test_a_checkpoint_of_other_settings_is_refused(tmp_path, changed, says):
+    settings = {
+        "model": SMALL, "params": SMALL.init([0.5], [0, 1]), "task": TASK, "steps": 20,
+        "batch": 5, "seeds": [0, 1], "freeze": {"U": 9}, "logged": range(0, 21, 5),
+    }  # fmt: skip
+    at = tmp_path / "state.pt"
+    train(**settings, checkpoint=at)
+    before = at.read_bytes()
+    with pytest.raises(ParameterError, match="state.pt was saved with other settings: .*" + says):
+        train(**{**settings, **changed}, checkpoint=at)
+    assert at.read_bytes() == before
+
+
+def test_a_resume_that_logs_other_names_is_refused(tmp_path):
+    settings = {"steps": 20, "logged": [0, 10, 20], "checkpoint": tmp_path / "state.pt"}
+    params = SMALL.init([0.5], [0])
+
+    def stop(step, params):
+        if step == 20:
+            raise KeyboardInterrupt
+        return {"norm": params["E"].norm(dim=(1, 2))}
+
+    with pytest.raises(KeyboardInterrupt):
+        train(SMALL, params, TASK, callback=stop, save_every=5, **settings)
+    with pytest.raises(ParameterError, match=r"'loss'. at step 20 after .*'norm'"):
+        train(SMALL, params, TASK, **settings)
+
+
+def test_a_damaged_checkpoint_is_said(tmp_path):
+    at, params = tmp_path / "state.pt", SMALL.init([0.5], [0])
+    train(SMALL, params, TASK, steps=5, checkpoint=at)
+    whole = at.read_bytes()
+    for raw in (b"", b"{}", b"PK\3\4 and so on", whole[: len(whole) // 2], whole[:-40]):
+        at.write_bytes(raw)
+        with pytest.raises(SourceError, match=rf"state.pt \({len(raw):,} bytes\) is no checkpoint"):
+            train(SMALL, params, TASK, steps=5, checkpoint=at)
+    torch.save([1, 2], at)
+    with pytest.raises(SourceError, match="it holds something else"):
+        train(SMALL, params, TASK, steps=5, checkpoint=at)
+
+
+def test_an_interrupted_save_leaves_the_last_whole_one(tmp_path, monkeypatch):
+    at, params = tmp_path / "state.pt", SMALL.init([0.5], [0])
+    settings = {"steps": 30, "logged": [0, 30], "checkpoint": at, "save_every": 10}
+    whole = train(SMALL, params, TASK, steps=30, logged=[0, 30])
+    written = []
+
+    def write(found, path):
+        written.append(found["step"])
+        if found["step"] == 20:
+            path.write_bytes(b"half")
+            raise KeyboardInterrupt
+        save(found, path)
+
+    save = torch.save
+    monkeypatch.setattr(torch, "save", write)
+    with pytest.raises(KeyboardInterrupt):
+        train(SMALL, params, TASK, **settings)
+    assert torch.load(at)["step"] == 10
+    monkeypatch.setattr(torch, "save", save)
+    resumed = train(SMALL, params, TASK, **settings)
+    assert written == [10, 20]
+    assert all(torch.equal(whole.params[n], resumed.params[n]) for n in whole.params)
 
 
 def test_a_diverging_run_is_said_and_leaves_the_others_alone():

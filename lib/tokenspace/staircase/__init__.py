@@ -12,6 +12,7 @@ from tokenspace.staircase.alignment import (
     span,
     variance_share,
 )
+from tokenspace.staircase.history import History, log_steps
 from tokenspace.staircase.language import CharGPT, train_text, twin_cosine, twins
 from tokenspace.staircase.mixtures import BLOCKS, factorial, pointer
 from tokenspace.staircase.models import FFN, Attention, activation, derivatives, runs
@@ -62,7 +63,7 @@ from tokenspace.staircase.theory import (
     uniform,
     velocity,
 )
-from tokenspace.staircase.training import History, block_losses, log_steps, train
+from tokenspace.staircase.training import block_losses, train
 
 __all__ = [
     "BLOCKS",

@@ -159,7 +159,8 @@ def train_text(
             "texts": [digest(text) for text in texts],
             "batch": batch,
             "seeds": names,
-            "n_grams, watched": (list(n_grams), watched),
+            "n_grams": list(n_grams),
+            "watched": watched,
         },
     )
 

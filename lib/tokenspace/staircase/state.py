@@ -1,13 +1,16 @@
 """The state of a training loop: its optimizer, what is frozen, and its checkpoint on disk."""
 
+import hashlib
 import os
-from collections.abc import Mapping
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from tokenspace.errors import ParameterError
+from tokenspace.errors import ParameterError, SourceError
 
 
 def make_optimizer(name: str, params: list[Tensor], lr: float) -> torch.optim.Optimizer:
@@ -52,48 +55,100 @@ class Frozen:
             self.params[name].copy_(torch.where(held, old, self.params[name]))
 
 
-def save(
-    path: Path,
-    what: str,
-    step: int,
-    params: dict[str, Tensor],
-    optimizer: torch.optim.Optimizer,
-    records: dict[str, list[Tensor]],
-    done: list[int],
-) -> None:
-    """Writes the whole state beside `path`, then puts it in place in one move."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    state = {
-        "what": what,
-        "step": step,
-        "params": {name: p.detach() for name, p in params.items()},
-        "optimizer": optimizer.state_dict(),
-        "records": records,
-        "done": done,
-    }
-    temporary = path.with_name(path.name + ".part")
-    torch.save(state, temporary)
-    os.replace(temporary, path)
+@dataclass
+class State:
+    """All that a run of training is at one step; `done` are the steps that `records` hold."""
+
+    params: dict[str, Tensor]
+    optimizer: torch.optim.Optimizer
+    records: dict[str, list[Tensor]] = field(default_factory=dict)
+    done: list[int] = field(default_factory=list)
+    step: int = 0
+
+    def note(self, found: dict[str, Tensor]) -> None:
+        """Keep what is logged at this step; raises `ParameterError` when its names change."""
+        if self.done and self.records.keys() != found.keys():
+            raise ParameterError(
+                f"logged {sorted(found)} at step {self.step} after {sorted(self.records)}: log and "
+                f"callback return the same names at every step, also after a resume."
+            )
+        for name, value in found.items():
+            self.records.setdefault(name, []).append(value.cpu())
+        self.done.append(self.step)
 
 
-def load(
-    path: Path,
-    what: str,
-    params: dict[str, Tensor],
-    optimizer: torch.optim.Optimizer,
-    records: dict[str, list[Tensor]],
-    done: list[int],
-) -> int:
-    """Puts a saved state back in place; returns its step. Refuses one of other settings."""
-    state = torch.load(path, weights_only=True)
-    if state["what"] != what:
-        raise ParameterError(
-            f"{path} was saved by {state['what']!r}, not {what!r}; remove it or take another path."
+class Checkpoint:
+    """A `State` in a file, with the text of the settings that it belongs to."""
+
+    def __init__(self, path: Path, settings: Mapping[str, object]) -> None:
+        self.path = path
+        self.settings = {name: str(value) for name, value in settings.items()}
+
+    def save(self, state: State) -> None:
+        """Write everything beside `path`, then put it in place in one move."""
+        found = {
+            "settings": self.settings,
+            "step": state.step,
+            "params": {name: p.detach() for name, p in state.params.items()},
+            "optimizer": state.optimizer.state_dict(),
+            "records": state.records,
+            "done": state.done,
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(self.path.name + ".part")
+        torch.save(found, temporary)
+        os.replace(temporary, self.path)
+
+    def load(self, state: State, wanted: Sequence[int]) -> None:
+        """Put a saved state, if there is one, in the place of `state`.
+
+        Raises `ParameterError` for one of other settings or other logged steps than `wanted`, and
+        `SourceError` for a file that is damaged or no checkpoint.
+        """
+        if not self.path.exists():
+            return
+        found = self._read()
+        old, new = found["settings"], self.settings
+        other = [name for name in old | new if old.get(name) != new.get(name)]
+        told = [f"{name} {old.get(name)}, now {new.get(name)}" for name in other]
+        due = [s for s in wanted if s <= found["step"]]
+        if found["done"] != due:
+            told.append(f"logged {found['done']} up to step {found['step']}, now {due}")
+        if told:
+            raise ParameterError(
+                f"{self.path} was saved with other settings: {'; '.join(told)}. Remove it or take "
+                f"another path."
+            )
+        with torch.no_grad():
+            for name, p in state.params.items():
+                p.copy_(found["params"][name])
+        state.optimizer.load_state_dict(found["optimizer"])
+        state.records, state.done, state.step = found["records"], found["done"], found["step"]
+
+    def _read(self) -> dict:
+        try:
+            state = torch.load(self.path, weights_only=True)
+        except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+            raise self._damaged(str(error).split("\n")[0]) from error
+        if not isinstance(state, dict) or "settings" not in state:
+            raise self._damaged("it holds something else")
+        return state
+
+    def _damaged(self, why: str) -> SourceError:
+        return SourceError(
+            f"{self.path} ({self.path.stat().st_size:,} bytes) is no checkpoint of a training run, "
+            f"or a damaged one: {why}. Remove it to begin anew."
         )
-    with torch.no_grad():
-        for name, p in params.items():
-            p.copy_(state["params"][name])
-    optimizer.load_state_dict(state["optimizer"])
-    records.update(state["records"])
-    done.extend(state["done"])
-    return int(state["step"])
+
+
+def digest(*tensors: Tensor) -> str:
+    """The first 12 hex digits of SHA-256 over types, shapes and bytes.
+
+    >>> digest(torch.zeros(2)) == digest(torch.zeros(1, 2))
+    False
+    """
+    found = hashlib.sha256()
+    for tensor in tensors:
+        found.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.detach().cpu().flatten().view(torch.uint8).numpy().data)
+    return found.hexdigest()[:12]

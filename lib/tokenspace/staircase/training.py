@@ -6,74 +6,19 @@ elementwise, so each run's update is its own too. A step counts updates: step 0 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
+from tokenspace.staircase.history import History, log_steps
 from tokenspace.staircase.models import Model, Params
-from tokenspace.staircase.state import Frozen, load, make_optimizer, save
+from tokenspace.staircase.state import Checkpoint, Frozen, State, digest, make_optimizer
 from tokenspace.staircase.tasks import Task
 
 Callback = Callable[[int, Params], dict[str, Tensor]]
-
-
-@dataclass(frozen=True)
-class History:
-    """What training logged; S logged steps, R runs. `params` are those after the last step."""
-
-    steps: Int64[Tensor, " S"]
-    losses: Float64[Tensor, "S R"]  # nats; over the whole task
-    records: dict[str, Tensor]  # (S, R, ...) of each thing logged
-    params: Params
-
-    @property
-    def accuracy(self) -> Float64[Tensor, "S R"]:
-        """P(argmax of the logits is the likeliest label)."""
-        return self.records["accuracy"]
-
-    @property
-    def embeddings(self) -> Float[Tensor, "S R T d"]:
-        """Rows of E of the task's targets."""
-        return self.records["E"]
-
-    @property
-    def diverged(self) -> Bool[Tensor, " R"]:
-        """Runs that are not finite at some logged step or end above where they began."""
-        worse = self.losses[-1] > self.losses[0] * (1 + 1e-6)
-        return ~self.losses.isfinite().all(0) | worse
-
-    def health(self) -> list[dict[str, float | bool]]:
-        """Each run: finite, trend (log loss per logged step, last quarter), spread (its std).
-
-        A claim about a run with `diverged` reads "diverged", not a number.
-        """
-        tail = self.losses[-max(2, len(self.steps) // 4) :].log()
-        t = torch.arange(len(tail), dtype=torch.float64)
-        t = t - t.mean()
-        trend = (t @ tail) / (t @ t)
-        return [
-            {
-                "finite": bool(self.losses[:, r].isfinite().all()),
-                "trend": float(trend[r]),
-                "spread": float(tail[:, r].std()),
-                "diverged": bool(self.diverged[r]),
-            }
-            for r in range(self.losses.shape[1])
-        ]
-
-
-def log_steps(steps: int, points: int = 40) -> list[int]:
-    """0, then about `points` steps even in the logarithm, up to and with `steps`.
-
-    >>> log_steps(100, 5)
-    [0, 1, 3, 10, 32, 100]
-    """
-    even = torch.logspace(0, math.log10(steps), points, dtype=torch.float64)
-    return sorted({0, steps, *even.round().long().tolist()})
 
 
 def train(
@@ -109,7 +54,8 @@ def train(
     weights = task.weights.to(dtype).to(device)
     exact = task.weights.to(device)
     q = task.labels.to(dtype).to(device)
-    rows = _rows(len(x), batch, list(range(R)) if seeds is None else seeds, R)
+    names = list(range(R)) if seeds is None else list(seeds)
+    rows = _rows(len(x), batch, names, R)
 
     def loss(step: int, params: Params) -> Float[Tensor, " R"]:
         if batch is None:
@@ -142,7 +88,12 @@ def train(
         checkpoint=checkpoint,
         save_every=save_every,
         device=device,
-        what=f"{model} on {task.name}, {optimizer} lr {lr:g}, batch {batch}, {R} runs of {dtype}",
+        settings={
+            "model": model,
+            "task": f"{task.name} {digest(task.sequences, task.labels, task.weights, targets)}",
+            "batch": batch,
+            "seeds": names,
+        },
     )
 
 
@@ -160,48 +111,53 @@ def run(
     checkpoint: Path | None = None,
     save_every: int = 500,
     device: str = "cpu",
-    what: str = "",
+    settings: Mapping[str, object] | None = None,
 ) -> History:
     """The loop under `train`: loss(step, params) -> (R,), log -> a dict of (R, ...) with "loss".
 
     What `callback` returns is logged with it, at the steps of `log_steps` unless `logged` is given.
 
-    With a `checkpoint` path the state is saved every `save_every` steps, and a second call goes
-    on from there: bitwise the same on one machine's CPU. Raises `ParameterError` for a checkpoint
-    of other settings, an unknown optimizer, or steps out of range.
+    With a `checkpoint` path the state is saved every `save_every` steps and at the end, and a
+    second call goes on from there: bitwise the same on one machine's CPU. `settings` name what
+    else the run depends on. Raises `ParameterError` for a checkpoint of other settings, an unknown
+    optimizer, or steps out of range, and `SourceError` for a checkpoint that can't be read.
     """
     if logged is None:
         logged = log_steps(steps) if steps >= 1 else []
-    wanted = {s for s in logged if 0 <= s <= steps}
+    wanted = sorted({s for s in logged if 0 <= s <= steps})
     if steps < 1 or not wanted:
         raise ParameterError(f"steps = {steps}, logged {list(logged)}: log one of 0..steps.")
     live = {name: p.detach().to(device, copy=True).requires_grad_() for name, p in params.items()}
-    opt = make_optimizer(optimizer, list(live.values()), lr)
-    kept = Frozen(live, freeze or {})
-    records: dict[str, list[Tensor]] = {}
-    done: list[int] = []
-    start = 0
-    if checkpoint is not None and checkpoint.exists():
-        start = load(checkpoint, what, live, opt, records, done)
+    state = State(live, make_optimizer(optimizer, list(live.values()), lr))
+    kept, file = Frozen(live, freeze or {}), None
+    if checkpoint is not None:
+        begun = {
+            "optimizer": f"{optimizer} lr {lr:g}",
+            "freeze": {name: at.tolist() for name, at in kept.steps.items()},
+            "parameters": {name: digest(p) for name, p in params.items()},
+        }
+        file = Checkpoint(checkpoint, {**(settings or {}), **begun})
+        file.load(state, wanted)
+    start = state.step
+    if start > steps:
+        raise ParameterError(f"{checkpoint} is at step {start}, beyond the {steps} asked for.")
     for step in range(start, steps + 1):
-        if step in wanted and step not in done:
+        state.step = step
+        if step in wanted and step not in state.done:
             with torch.no_grad():
-                found = log(step, live) | (callback(step, live) if callback else {})
-                for name, value in found.items():
-                    records.setdefault(name, []).append(value.cpu())
-            done.append(step)
-        if checkpoint is not None and step > start and step % save_every == 0:
-            save(checkpoint, what, step, live, opt, records, done)
+                state.note(log(step, live) | (callback(step, live) if callback else {}))
+        if file and step > start and (step % save_every == 0 or step == steps):
+            file.save(state)
         if step == steps:
             break
-        opt.zero_grad()
+        state.optimizer.zero_grad()
         loss(step, live).sum().backward()
         kept.remember(step)
-        opt.step()
+        state.optimizer.step()
         kept.restore(step)
-    stacked = {name: torch.stack(values) for name, values in records.items()}
+    stacked = {name: torch.stack(values) for name, values in state.records.items()}
     final = {name: p.detach().cpu() for name, p in live.items()}
-    return History(torch.tensor(done), stacked.pop("loss").double(), stacked, final)
+    return History(torch.tensor(state.done), stacked.pop("loss").double(), stacked, final)
 
 
 def block_losses(

@@ -1,0 +1,65 @@
+"""What training logged: losses and records at chosen steps, and whether a run went well."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor
+
+from tokenspace.staircase.models import Params
+
+
+@dataclass(frozen=True)
+class History:
+    """What training logged; S logged steps, R runs. `params` are those after the last step."""
+
+    steps: Int64[Tensor, " S"]
+    losses: Float64[Tensor, "S R"]  # nats; over the whole task
+    records: dict[str, Tensor]  # (S, R, ...) of each thing logged
+    params: Params
+
+    @property
+    def accuracy(self) -> Float64[Tensor, "S R"]:
+        """P(argmax of the logits is the likeliest label)."""
+        return self.records["accuracy"]
+
+    @property
+    def embeddings(self) -> Float[Tensor, "S R T d"]:
+        """Rows of E of the task's targets."""
+        return self.records["E"]
+
+    @property
+    def diverged(self) -> Bool[Tensor, " R"]:
+        """Runs that are not finite at some logged step or end above where they began."""
+        worse = self.losses[-1] > self.losses[0] * (1 + 1e-6)
+        return ~self.losses.isfinite().all(0) | worse
+
+    def health(self) -> list[dict[str, float | bool]]:
+        """Each run: finite, trend (log loss per logged step, last quarter), spread (its std).
+
+        A claim about a run with `diverged` reads "diverged", not a number.
+        """
+        tail = self.losses[-max(2, len(self.steps) // 4) :].log()
+        t = torch.arange(len(tail), dtype=torch.float64)
+        t = t - t.mean()
+        trend = (t @ tail) / (t @ t)
+        return [
+            {
+                "finite": bool(self.losses[:, r].isfinite().all()),
+                "trend": float(trend[r]),
+                "spread": float(tail[:, r].std()),
+                "diverged": bool(self.diverged[r]),
+            }
+            for r in range(self.losses.shape[1])
+        ]
+
+
+def log_steps(steps: int, points: int = 40) -> list[int]:
+    """0, then about `points` steps even in the logarithm, up to and with `steps`.
+
+    >>> log_steps(100, 5)
+    [0, 1, 3, 10, 32, 100]
+    """
+    even = torch.logspace(0, math.log10(steps), points, dtype=torch.float64)
+    return sorted({0, steps, *even.round().long().tolist()})
