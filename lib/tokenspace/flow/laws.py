@@ -14,6 +14,7 @@ def check_logits(logits: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
     Raises ParameterError for a row with NaN or +inf, a row that is -inf everywhere, and where
     every row is a law already: probabilities passed for logits.
 
+    >>> import torch
     >>> check_logits(torch.tensor([[0.3, 0.7]]))
     Traceback (most recent call last):
     ...
@@ -41,6 +42,7 @@ def check_simplex(p: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
 
     Raises ParameterError with the first bad row and its sum otherwise.
 
+    >>> import torch
     >>> check_simplex(torch.tensor([1.0, 2.0, 3.0]))
     Traceback (most recent call last):
     ...
