@@ -59,7 +59,7 @@ class MarkovMixture:
         is unlikely, not impossible, and its likelihood says how wrong it is.
         Raises ParameterError unless 1 <= branching < V, components >= 1 and 0 <= floor <= 1.
 
-        >>> rows = MarkovMixture.random(branching=3, floor=0).transitions
+        >>> rows = MarkovMixture.random(branching=3, floor=0.0).transitions
         >>> (rows > 0).sum(-1).unique().tolist()
         [3]
         """
@@ -81,7 +81,7 @@ class MarkovMixture:
         return cls(weights, first / first.sum(-1, True), transitions)
 
     @property
-    def V(self) -> int:  # noqa: N802
+    def V(self) -> int:
         """Tokens in the vocabulary."""
         return self.initial.shape[1]
 
