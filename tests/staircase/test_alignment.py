@@ -13,12 +13,15 @@ from tokenspace.staircase import (
     factorial,
     label_signature,
     one_minus_mse,
+    pairs,
+    partial_alignment,
     probe,
     project,
     pure,
     signature_tensor,
     variance_share,
 )
+from tokenspace.staircase.alignment import _folds
 
 
 def normal(*shape, seed=0):
@@ -132,3 +135,25 @@ def test_folds_that_cannot_be_are_refused(options, says):
     phi = signature_tensor(arithmetic("add", 5), 1)
     with pytest.raises(ParameterError, match=says):
         probe(phi, normal(5, 3), **options)
+
+
+def test_partial_alignment_is_the_textbook_formula_for_one_known_gram():
+    A, B, C = (cosine_gram(normal(9, 4, seed=s)) for s in range(3))
+    a, b, c = (float(alignment(x, y)) for x, y in ((A, B), (A, C), (B, C)))
+    formula = (a - b * c) / np.sqrt((1 - b**2) * (1 - c**2))
+    assert float(partial_alignment(A, B, [C])) == pytest.approx(formula)
+    assert float(partial_alignment(A, B, [])) == pytest.approx(a)
+    batch = torch.stack([A, C])
+    assert float(partial_alignment(batch, B, [A])[1]) == pytest.approx(
+        float(partial_alignment(C, B, [A]))
+    )
+    assert partial_alignment(A, B, [A]).isnan()  # nothing of A is left
+
+
+def test_the_probes_held_out_error_is_that_of_its_vectors():
+    phi, E = normal(9, 3, 2), normal(9, 5, seed=1)
+    found = probe(phi, E, folds=2, by="tokens", steps=5)
+    score = _folds(9, 2, "tokens", 0)[1].bool()
+    gaps = [pairs(cosine_gram(phi @ v) - cosine_gram(E)) for v in found.v]
+    errors = [float((gap[at] ** 2).mean()) for gap, at in zip(gaps, score, strict=True)]
+    assert float(found.mse) == pytest.approx(sum(errors) / 2)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase import CharGPT, clone, train_text, twin_cosine, twins
+from tokenspace.staircase import CharGPT, attention_paths, clone, train_text, twin_cosine, twins
 from tokenspace.staircase.language import n_gram_law
 
 TINY = CharGPT(6, length=4, d=8, width=12, heads=2)
@@ -144,3 +144,19 @@ def test_a_text_that_does_not_fit_is_refused(text, message):
 def test_heads_divide_the_width():
     with pytest.raises(ParameterError, match="d = 10 doesn't divide into 4"):
         CharGPT(6, d=10)
+
+
+def test_the_attention_path_of_an_untrained_model_is_the_prefix():
+    params = TINY.init([3.0], [0, 1], torch.float64)  # scores of size 1e-10: uniform attention
+    windows = torch.stack([chain(500), chain(500, 1)]).reshape(2, 100, 5)
+    phi, rows = attention_paths(TINY, params, windows)
+    for r in range(2):
+        sums, mass = torch.zeros(6, 6).double(), torch.zeros(6).double()
+        for window in windows[r].tolist():
+            for s in range(4):
+                for x in window[: s + 1]:  # I is uniform in the prefix, A = 1/(s + 1) too
+                    sums[x, window[s + 1]] += 1 / (s + 1) ** 2
+                    mass[x] += 1 / (s + 1)
+        assert torch.allclose(phi[r], sums / mass[:, None], atol=1e-6)
+        expected = torch.stack([params["O"][r] @ params["V"][r] @ w for w in params["E"][r]])
+        assert torch.allclose(rows[r], expected)

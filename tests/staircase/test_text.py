@@ -18,6 +18,7 @@ from tokenspace.staircase import (
     prefix_bag_signature,
     text_signature,
     word_signature,
+    words_of,
 )
 
 
@@ -120,6 +121,11 @@ def test_semantic_scores_know_planted_structure():
     assert abs(order_score(line[shuffled], logs.exp().tolist())) < 0.5
     rows = torch.eye(3).repeat_interleave(4, 0) + 0.05 * torch.rand(12, 3)
     assert nearest_category(rows, [c for c in "abc" for _ in range(4)]) == 1
+
+
+def test_words_lose_their_marks_and_no_letters():
+    assert words_of("He said: 'Tis o'er--my LORD!") == ["he", "said", "tis", "o'er--my", "lord"]
+    assert words_of(" -- ") == []
 
 
 def test_word_signature_counts_next_words():

@@ -7,15 +7,17 @@ from tokenspace.staircase.alignment import (
     cosine_gram,
     one_minus_mse,
     pairs,
+    partial_alignment,
     probe,
     project,
     span,
     variance_share,
 )
 from tokenspace.staircase.history import History, log_steps
-from tokenspace.staircase.language import CharGPT, train_text, twin_cosine, twins
+from tokenspace.staircase.language import CharGPT, n_gram_law, train_text, twin_cosine, twins
 from tokenspace.staircase.mixtures import BLOCKS, factorial, pointer
 from tokenspace.staircase.models import FFN, Attention, activation, derivatives, runs
+from tokenspace.staircase.paths import attention_paths
 from tokenspace.staircase.signatures import (
     additive_prediction,
     co_occurrence,
@@ -46,12 +48,9 @@ from tokenspace.staircase.text import (
     clone,
     innovation,
     n_gram_counts,
-    nearest_category,
     next_token_signature,
-    order_score,
     prefix_bag_signature,
     text_signature,
-    word_signature,
 )
 from tokenspace.staircase.theory import (
     attention_terms,
@@ -64,6 +63,7 @@ from tokenspace.staircase.theory import (
     velocity,
 )
 from tokenspace.staircase.training import block_losses, train
+from tokenspace.staircase.words import nearest_category, order_score, word_signature, words_of
 
 __all__ = [
     "BLOCKS",
@@ -80,6 +80,7 @@ __all__ = [
     "alignment",
     "arithmetic",
     "attention_path_signature",
+    "attention_paths",
     "attention_terms",
     "best_loss",
     "best_order",
@@ -103,6 +104,7 @@ __all__ = [
     "minmax",
     "modular",
     "n_gram_counts",
+    "n_gram_law",
     "nearest_category",
     "next_token_signature",
     "one_minus_mse",
@@ -110,6 +112,7 @@ __all__ = [
     "order_terms",
     "pairs",
     "parity",
+    "partial_alignment",
     "pointer",
     "positional",
     "predicted",
@@ -131,4 +134,5 @@ __all__ = [
     "variance_share",
     "velocity",
     "word_signature",
+    "words_of",
 ]

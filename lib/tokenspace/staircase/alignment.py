@@ -24,6 +24,7 @@ class Probe:
     held_out: Float64[Tensor, "*batch"]
     folds: Float64[Tensor, "*batch F"]
     v: Float64[Tensor, "*batch F C"]
+    mse: Float64[Tensor, "*batch"]  # of cosines, held out, averaged over folds
 
 
 def cosine_gram(
@@ -63,6 +64,22 @@ def alignment(
     -1.0
     """
     return _pearson(pairs(A), pairs(B))
+
+
+def partial_alignment(
+    A: Float[Tensor, "*batch T T"],
+    B: Float[Tensor, "T T"],
+    given: Sequence[Float[Tensor, "T T"]],
+) -> Float64[Tensor, "*batch"]:
+    """ρ of what a least-squares fit on the Grams in `given` and a constant leaves of A and B. Ours.
+
+    >>> A, B, C = (cosine_gram(torch.randn(9, 4)) for _ in range(3))
+    >>> round(float(partial_alignment(A + 5 * C, A - 3 * C, [C])), 6)
+    1.0
+    """
+    known = torch.stack([torch.ones_like(pairs(B)), *(pairs(g) for g in given)], dim=1)
+    basis = torch.linalg.qr(known).Q
+    return _pearson(*(x - (x @ basis) @ basis.T for x in (pairs(A), pairs(B))))
 
 
 def one_minus_mse(
@@ -120,7 +137,8 @@ def probe(
         adam.step()
     with torch.no_grad():
         scores = _pearson(cosines(), wanted, score)
-    return Probe(scores.mean(-1), scores, v.detach())
+        mse = (score * (cosines() - wanted) ** 2).sum(-1) / score.sum(-1)
+    return Probe(scores.mean(-1), scores, v.detach(), mse.mean(-1))
 
 
 def span(signature: Float[Tensor, "T features"]) -> Float64[Tensor, "T r"]:

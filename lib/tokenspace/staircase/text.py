@@ -1,12 +1,10 @@
 """Signatures of tokens in text, and the Markov clones that stand beside every claim on text.
 
 arXiv:2608.30315, section 5: next-token, prefix-bag and attention-path signatures. Ours: position-
-specific orders with their innovations, clones, scores of what the next-token signature groups.
+specific orders with their innovations, and clones.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -14,7 +12,6 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase.alignment import cosine_gram, pairs
 
 LARGEST = 2**27  # entries of a table of counts, 1 GiB
 
@@ -174,64 +171,6 @@ def clone(
         out.append(token)
         state = (state * V + token) % wrap
     return torch.tensor(out)
-
-
-def nearest_category(rows: Float[Tensor, "W d"], categories: Sequence[str]) -> float:
-    """Share of words whose nearest other word, by centred cosine, is of their own category.
-
-    >>> nearest_category(torch.tensor([[0.0, 1], [0, 2], [3, 0], [4, 0]]), list("aabb"))
-    1.0
-    """
-    if len(rows) != len(categories):
-        raise ParameterError(f"{len(rows)} rows and {len(categories)} categories: one a row.")
-    gram = cosine_gram(rows, centred=True).fill_diagonal_(-torch.inf)
-    nearest = gram.argmax(1).tolist()
-    return sum(categories[i] == categories[j] for i, j in enumerate(nearest)) / len(rows)
-
-
-def order_score(
-    rows: Float[Tensor, "W d"], values: Sequence[int | float], cycle: bool = False
-) -> float:
-    """Pearson over pairs of centred cosine and -|log ratio| of values; a cycle: cos 2π(i-j)/W.
-
-    >>> circle = torch.arange(7) * 2 * torch.pi / 7
-    >>> round(order_score(torch.stack([circle.cos(), circle.sin()], 1), range(7), cycle=True), 6)
-    1.0
-    """
-    v = torch.as_tensor(list(values), dtype=torch.float64)
-    if len(v) != len(rows) or (not cycle and bool((v <= 0).any())):
-        raise ParameterError(f"values {list(values)} for {len(rows)} rows: one a row, positive.")
-    if cycle:
-        near = torch.cos(2 * torch.pi * (v[:, None] - v) / len(v))
-    else:
-        near = -(v.log()[:, None] - v.log()).abs()
-    x = torch.stack([pairs(cosine_gram(rows, centred=True)), pairs(near)])
-    return float(torch.corrcoef(x)[0, 1])
-
-
-def word_signature(
-    text: str, words: Sequence[str], following: int = 2000
-) -> Float64[Tensor, "W following"]:
-    """φ^nt of chosen words over the commonest next words, lower-cased, the rest left out.
-
-    Raises `ParameterError` naming words that the text never continues.
-
-    >>> word_signature("the cat sat. the dog sat.", ["cat", "dog"], 2).sum(1).tolist()
-    [1.0, 1.0]
-    """
-    found = [w.strip(".,;:!?\"'()[]-_") for w in text.lower().split()]
-    found = [w for w in found if w]
-    columns = {w: i for i, (w, _) in enumerate(Counter(found).most_common(following))}
-    rows = {w: i for i, w in enumerate(words)}
-    counts = np.zeros((len(words), following))
-    for word, after in pairwise(found):
-        if word in rows and after in columns:
-            counts[rows[word], columns[after]] += 1
-    total = counts.sum(1, keepdims=True)
-    missing = [w for w, t in zip(words, total[:, 0], strict=True) if t == 0]
-    if missing:
-        raise ParameterError(f"words {missing} are never followed by a common word; drop them.")
-    return torch.from_numpy(counts / total)
 
 
 def _check_text(tokens: Tensor, n: int, V: int) -> None:
