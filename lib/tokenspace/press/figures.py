@@ -7,7 +7,7 @@ Heat maps take `CMAP`, which reads on both. seaborn's bars need `saturation=1`.
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import escape
 
 import matplotlib as mpl
@@ -126,3 +126,30 @@ def svg(figure: Figure, name: str, description: str) -> str:
     text = re.sub(r' id="([^"]+)"', lambda m: m[0] if m[1] in used else "", text)
     text = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{name}-", text)
     return re.sub(r"(<svg[^>]*>)", rf"\1<desc>{escape(description)}</desc>", text, count=1)
+
+
+def frames(figures: Mapping[str, Figure], name: str, description: str) -> str:
+    """One SVG of several figures of one size: the first is seen, the page's slider shows the rest.
+
+    Keys are what the slider says, such as "step 100". Raises `ValueError` for fewer than two
+    figures, or sizes that differ.
+
+    >>> from matplotlib.figure import Figure
+    >>> drawn = frames({"early": Figure(), "late": Figure()}, "fig-both", "nothing, then nothing")
+    >>> drawn.count('<g class="ts-frame"'), drawn.count('display="none"')
+    (2, 1)
+    """
+    sizes = {tuple(figure.get_size_inches()) for figure in figures.values()}
+    if len(figures) < 2 or len(sizes) != 1:
+        raise ValueError(
+            f"{name}: {len(figures)} figures of sizes {sorted(sizes)}; a slider needs at least "
+            "two, all of one size."
+        )
+    groups, head = [], ""
+    for i, (label, figure) in enumerate(figures.items()):
+        drawn = svg(figure, f"{name}-{i}", description)
+        opening, inner = drawn.removesuffix("\n").removesuffix("</svg>").split("</desc>", 1)
+        head = head or opening + "</desc>"
+        hidden = ' display="none"' if i else ""
+        groups.append(f'<g class="ts-frame" data-label="{escape(label)}"{hidden}>{inner}</g>')
+    return head + "\n".join(groups) + "</svg>\n"

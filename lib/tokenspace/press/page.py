@@ -8,6 +8,7 @@ import os
 import random
 import re
 import time
+from collections.abc import Mapping
 from html import escape
 from inspect import cleandoc
 from pathlib import Path
@@ -77,9 +78,12 @@ class Page:
             raise PageError(f"{other!r} and {name!r} share a cell: one figure a cell")
         self._cells[name] = cell
 
-    def show(self, figure: Figure, name: str, caption: str, alt: str) -> None:
+    def show(
+        self, figure: Figure | Mapping[str, Figure], name: str, caption: str, alt: str
+    ) -> None:
         """Show a figure as SVG under a numbered caption, and close it.
 
+        Several figures, `{"step 0": …, "step 10": …}`, share a slider that starts at the first.
         `name` (`fig-…`) is its label for `{numref}`; `caption` is MyST text; `alt` says what the
         figure shows to someone who cannot see it. Raises `PageError` when one is missing.
         """
@@ -88,8 +92,12 @@ class Page:
                 raise PageError(f"figure {name!r} has no {what}")
         self._claim_name(name, "fig-")
         caption, alt = cleandoc(caption), " ".join(alt.split())
-        drawn = figures.svg(figure, name, alt)
-        _close(figure)
+        if isinstance(figure, Mapping):
+            drawn = figures.frames(figure, name, alt)
+        else:
+            drawn = figures.svg(figure, name, alt)
+        for one in figure.values() if isinstance(figure, Mapping) else [figure]:
+            _close(one)
         about = {"name": name, "caption": caption, "alt": alt}
         _publish(
             {"image/svg+xml": drawn, "text/plain": f"[figure: {alt}]"},
