@@ -1,0 +1,181 @@
+"""The transformer of arXiv:2608.23551, at any size: what it scores the V tokens with.
+
+A DiT: rotary positions, one pre-norm attention and one MLP a block, each modulated by the noise
+level through adaLN-zero, and a head that starts at zero. Parameters carry the names of the
+released checkpoints, so that `state.load_weights` reads one; at their shape (V 50,257, d = width
+768, depth 12, heads 12) it is their network.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn.functional import dropout, scaled_dot_product_attention, silu
+
+from tokenspace.errors import ParameterError
+
+Rotation = tuple[Tensor, Tensor]  # cos, sin
+
+
+class DiT(nn.Module):
+    """(x, γ, c) to logits of V tokens at each position; zero before training, whatever the input.
+
+    The input is x + W[x; c], W zero at first; c is the self-conditioning mean or zeros. With
+    `width` other than d a linear map follows. `outputs` replaces V (d for an unconstrained head);
+    `causal` hides later positions (the autoregressive baseline).
+    Raises ParameterError for a width that doesn't split into heads of even size.
+
+    >>> net = DiT(12, 16, width=32, depth=2, heads=4)
+    >>> net(torch.randn(3, 5, 16), torch.zeros(3), torch.zeros(3, 5, 16)).abs().sum().item()
+    0.0
+    """
+
+    def __init__(
+        self,
+        V: int,
+        d: int,
+        *,
+        width: int | None = None,
+        depth: int = 12,
+        heads: int = 12,
+        conditioning: int = 128,
+        dropout: float = 0.0,
+        outputs: int | None = None,
+        causal: bool = False,
+    ) -> None:
+        super().__init__()
+        width = width or d
+        if width % heads or (width // heads) % 2:
+            raise ParameterError(
+                f"width = {width} in {heads} heads: rotary positions need heads of an even size, "
+                f"so a width that is a multiple of {2 * heads}."
+            )
+        self.heads, self.causal = heads, causal
+        self.shape = (
+            f"V={V}, d={d}, width={width}, depth={depth}, heads={heads}, "
+            f"conditioning={conditioning}, dropout={dropout}, outputs={outputs or V}, "
+            f"causal={causal}"
+        )
+        self.self_cond_proj = nn.Linear(2 * d, d, bias=False)
+        self.enter = nn.Identity() if width == d else nn.Linear(d, width)
+        self.sigma_map = NoiseLevel(conditioning)
+        self.blocks = nn.ModuleList(
+            Block(width, heads, conditioning, dropout, causal) for _ in range(depth)
+        )
+        self.output_layer = Head(width, outputs or V, conditioning)
+        nn.init.zeros_(self.self_cond_proj.weight)
+
+    def forward(
+        self, x: Float[Tensor, "B L d"], gamma: Float[Tensor, " B"], c: Float[Tensor, "B L d"]
+    ) -> Float[Tensor, "B L V"]:
+        dtype = self.self_cond_proj.weight.dtype
+        x, c = x.to(dtype), c.to(dtype)
+        with torch.autocast(x.device.type, enabled=False):  # as released: bf16 from the blocks on
+            h = x + self.self_cond_proj(torch.cat([x, c], -1))
+        h = self.enter(h)
+        level = silu(self.sigma_map(gamma.to(dtype)))
+        rotation = angles(h.shape[1], h.shape[2] // self.heads, h)
+        for block in self.blocks:
+            h = block(h, rotation, level)
+        return self.output_layer(h, level)
+
+    def extra_repr(self) -> str:
+        return self.shape
+
+
+class Block(nn.Module):
+    """h += gate · attention(modulated norm of h), then the same with the MLP (×4, tanh-GELU)."""
+
+    def __init__(
+        self, width: int, heads: int, conditioning: int, dropout: float, causal: bool
+    ) -> None:
+        super().__init__()
+        self.heads, self.dropout, self.causal = heads, dropout, causal
+        self.norm1 = nn.LayerNorm(width, bias=False)
+        self.attn_qkv = nn.Linear(width, 3 * width, bias=False)
+        self.attn_out = nn.Linear(width, width, bias=False)
+        self.norm2 = nn.LayerNorm(width, bias=False)
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)
+        )
+        self.adaLN_modulation = zero(nn.Linear(conditioning, 6 * width))
+
+    def forward(self, h: Tensor, rotation: Rotation, level: Tensor) -> Tensor:
+        modulation = self.adaLN_modulation(level)[:, None].chunk(6, -1)
+        shift, scale, gate, shift_mlp, scale_mlp, gate_mlp = modulation
+        mixed = self.attention(self.norm1(h) * (1 + scale) + shift, rotation)
+        h = h + gate * dropout(mixed, self.dropout, self.training)
+        inner = self.mlp(self.norm2(h) * (1 + scale_mlp) + shift_mlp)
+        return h + gate_mlp * dropout(inner, self.dropout, self.training)
+
+    def attention(self, h: Tensor, rotation: Rotation) -> Tensor:
+        q, k, v = self.attn_qkv(h).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        q, k = rotate(q, rotation), rotate(k, rotation)  # (B, heads, L, size)
+        mixed = scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.attn_out(mixed.transpose(1, 2).flatten(2))
+
+
+class Head(nn.Module):
+    """The last modulated norm and the map to the outputs, zero before training."""
+
+    def __init__(self, width: int, outputs: int, conditioning: int) -> None:
+        super().__init__()
+        self.norm_final = nn.LayerNorm(width, bias=False)
+        self.linear = zero(nn.Linear(width, outputs))
+        self.adaLN_modulation = zero(nn.Linear(conditioning, 2 * width))
+
+    def forward(self, h: Tensor, level: Tensor) -> Tensor:
+        shift, scale = self.adaLN_modulation(level)[:, None].chunk(2, -1)
+        return self.linear(self.norm_final(h) * (1 + scale) + shift)
+
+
+class NoiseLevel(nn.Module):
+    """γ through 256 sinusoidal features, wavelengths 2π to 2π·10⁴, and a small MLP."""
+
+    def __init__(self, size: int, features: int = 256) -> None:
+        super().__init__()
+        self.features = features
+        self.mlp = nn.Sequential(nn.Linear(features, size), nn.SiLU(), nn.Linear(size, size))
+
+    def forward(self, gamma: Float[Tensor, " B"]) -> Float[Tensor, "B size"]:
+        half = self.features // 2
+        steps = torch.arange(half, device=gamma.device, dtype=gamma.dtype)
+        phase = gamma[:, None] * torch.exp(-math.log(1e4) * steps / half)
+        return self.mlp(torch.cat([phase.cos(), phase.sin()], -1))
+
+
+def angles(L: int, size: int, like: Tensor) -> Rotation:
+    """cos and sin, (L, size) each, of the rotary angles l · 10⁴^(-2i/size)."""
+    i = torch.arange(0, size, 2, device=like.device, dtype=torch.float32)
+    at = torch.arange(L, device=like.device, dtype=torch.float32)[:, None] * 1e4 ** (-i / size)
+    at = torch.cat([at, at], -1)
+    return at.cos().to(like.dtype), at.sin().to(like.dtype)
+
+
+def rotate(x: Float[Tensor, "B h L s"], rotation: Rotation) -> Float[Tensor, "B h L s"]:
+    """Turn each pair (i, i + size/2) by its position's angle: products depend on distance only.
+
+    >>> one, turned = torch.ones(1, 1, 3, 4), angles(3, 4, torch.ones(1))
+    >>> bool(torch.allclose(rotate(one, turned).norm(dim=-1), one.norm(dim=-1)))
+    True
+    """
+    cos, sin = (part.to(x.dtype) for part in rotation)
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat([-second, first], -1) * sin
+
+
+def zero(layer: nn.Linear) -> nn.Linear:
+    """The layer with weight and bias 0."""
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def size_of(module: nn.Module) -> int:
+    """Trainable parameters.
+
+    >>> size_of(nn.Linear(2, 3))
+    9
+    """
+    return sum(p.numel() for p in module.parameters() if p.requires_grad)

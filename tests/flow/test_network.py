@@ -1,0 +1,86 @@
+"""The network: the released size, zero at the start, rotary positions, causality, context."""
+
+import pytest
+import torch
+
+from tokenspace.errors import ParameterError
+from tokenspace.flow.network import DiT, angles, rotate, size_of
+from tokenspace.flow.predictor import Hull, context_free, embeddings
+
+
+def tiny(**changes):
+    torch.manual_seed(0)
+    return DiT(5, 8, **({"width": 16, "depth": 2, "heads": 2, "conditioning": 8} | changes))
+
+
+def shaken(net):
+    """Every parameter away from its zero."""
+    with torch.no_grad():
+        for p in net.parameters():
+            p.add_(torch.randn(p.shape) * 0.2)
+    return net
+
+
+def inputs(B=3, L=6, d=8):
+    torch.manual_seed(1)
+    return torch.randn(B, L, d), torch.randn(B), torch.randn(B, L, d)
+
+
+def test_the_released_shape_has_its_parameters():
+    with torch.device("meta"):
+        assert size_of(DiT(50257, 768)) / 1e6 == pytest.approx(132.2, abs=0.05)  # without E
+
+
+def test_untrained_it_says_nothing_so_the_hull_is_the_context_free_mean():
+    E = embeddings(5, 8, seed=0)
+    x, gamma, c = inputs()
+    found = Hull(tiny(), E)(x, gamma, c).mean
+    expected = context_free(x, gamma, E, torch.full((5,), 0.2)).mean
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_turned_products_depend_on_distance_only():
+    torch.manual_seed(0)
+    turn = angles(40, 8, torch.ones(1).double())
+    q, k = torch.randn(2, 8, dtype=torch.float64)
+    many = rotate(q.expand(1, 1, 40, 8), turn)[0, 0] @ rotate(k.expand(1, 1, 40, 8), turn)[0, 0].T
+    for distance in (-7, 0, 3):
+        products = many.diagonal(distance)
+        assert torch.allclose(products, products[0].expand_as(products), atol=1e-5)
+    assert torch.allclose(many.diagonal(), (q @ k).expand(40))
+
+
+def test_only_the_causal_network_hides_later_positions():
+    x, gamma, c = inputs()
+    later = x.clone()
+    later[:, 4:] += 1
+    for causal in (True, False):
+        net = shaken(tiny(causal=causal))
+        change = (net(x, gamma, c) - net(later, gamma, c)).abs().amax((0, 2))
+        assert bool((change[4:] > 1e-4).all())
+        assert bool((change[:4] < 1e-6).all()) is causal
+
+
+def test_order_noise_level_and_condition_all_matter_once_trained():
+    net, (x, gamma, c) = shaken(tiny()), inputs()
+    out = net(x, gamma, c)
+    assert not torch.allclose(out, net(x.flip(1), gamma, c.flip(1)).flip(1), atol=1e-3)
+    assert not torch.allclose(out, net(x, gamma + 1, c), atol=1e-3)
+    assert not torch.allclose(out, net(x, gamma, torch.zeros_like(c)), atol=1e-3)
+
+
+def test_gradients_reach_every_parameter_after_a_few_steps():
+    net, (x, gamma, c) = tiny(dropout=0.1), inputs()
+    adam = torch.optim.Adam(net.parameters(), lr=1e-2)
+    for _ in range(6):  # each layer behind a zero one is a step later
+        adam.zero_grad()
+        net(x, gamma, c).square().sub(1).square().mean().backward()
+        adam.step()
+    assert all(float(p.grad.abs().max()) > 0 for p in net.parameters() if p.grad is not None)
+    assert all(p.grad is not None for p in net.parameters())
+
+
+@pytest.mark.parametrize("changes", [{"heads": 3}, {"width": 18, "heads": 6}])
+def test_heads_of_an_odd_size_are_refused(changes):
+    with pytest.raises(ParameterError, match="multiple of"):
+        tiny(**changes)

@@ -1,0 +1,234 @@
+"""Plans against the paper's oracles; the sampler against closed forms and the exact denoiser."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokenspace.errors import ParameterError
+from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.path import Gumbel, linear, preserving, time_of
+from tokenspace.flow.plans import Mechanism, plan, points
+from tokenspace.flow.predictor import Hull, Prediction, embeddings
+from tokenspace.flow.sampling import Monitor, hull_distance, refine, sample
+
+RELEASED = Gumbel(4.9563, 0.9637)
+TIMES = Gumbel(1.5, 1.0)
+E = embeddings(5, 8, seed=0).double()
+
+
+def conditioned(x, gamma, c):
+    """A denoiser in the hull that reads its condition."""
+    logits = 0.2 * x @ E.T + c @ E.T * 0.1 + torch.linspace(0, 1, 5)
+    return Prediction(logits, logits.softmax(-1) @ E)
+
+
+def run(mechanism, nfe=12, denoiser=conditioned, seed=0, **more):
+    how = plan(nfe, mechanism, TIMES)
+    return sample(denoiser, how, 4, 6, 8, torch.Generator().manual_seed(seed), **more)
+
+
+@pytest.mark.parametrize(
+    ("nfe", "schedule", "K", "N"),
+    [
+        (64, "A", 1, 32), (64, "A", 2, 22), (64, "A", 3, 16), (64, "A", 8, 8),
+        (64, "C", 10, 29), (64, "C", 25, 20), (64, "C", 50, 13), (64, "C", 100, 7),
+        (64, "B", 10, 18), (64, "B", 25, 9), (128, "B", 40, 13),
+        (128, "C", 50, 26), (128, "C", 100, 15), (128, "C", 200, 8),
+    ],
+)  # fmt: skip
+def test_the_papers_grids(nfe, schedule, K, N):
+    found = plan(nfe, Mechanism(K=K, schedule=schedule), RELEASED)
+    assert len(found.gammas) == N
+    assert found.nfe == nfe
+
+
+@given(st.integers(1, 200), st.integers(0, 40), st.sampled_from("ABC"), st.sampled_from([0.0, 2.0]))
+def test_a_plan_spends_what_it_is_given(nfe, K, schedule, w):
+    mechanism = Mechanism(K=K, schedule=schedule, w_scg=w)
+    if nfe < 1 + math.ceil(mechanism.refinements * float(mechanism.g(points(1, TIMES)))):
+        with pytest.raises(ParameterError, match="is below"):
+            plan(nfe, mechanism, TIMES)
+        return
+    found = plan(nfe, mechanism, TIMES)
+    assert found.nfe == nfe
+    assert min(found.refinements) >= 0
+    assert bool((found.gammas.diff() < 0).all())
+
+
+def test_a_schedule_gives_up_or_adds_one_evaluation_at_a_time():
+    counts = plan(10, Mechanism(K=3), TIMES).refinements  # 3 points of 4 are 2 too many
+    assert counts == [2, 2, 3]
+    how = plan(64, Mechanism(K=10, schedule="C"), RELEASED)
+    wanted = 10 * time_of(how.gammas)
+    extra = torch.tensor(how.refinements) - wanted.ceil()
+    assert set(extra.tolist()) <= {0.0, 1.0}
+    added = wanted.frac()[extra == 1]
+    assert added.numel() == 0 or float(added.min()) >= float(wanted.frac()[extra == 0].max())
+
+
+def test_factors_of_the_schedules():
+    gamma = torch.tensor([-2.0, 0.0, 3.0], dtype=torch.float64)
+    alpha, sigma = preserving(gamma)
+    assert Mechanism(schedule="A").g(gamma).tolist() == [1, 1, 1]
+    assert torch.allclose(Mechanism(schedule="B").g(gamma), 1 / (1 + (sigma / alpha).sqrt()))
+    assert torch.allclose(Mechanism(schedule="C").g(gamma), time_of(gamma))
+
+
+def test_the_released_grid_stops_far_from_the_data():
+    ends = [float(time_of(points(n, RELEASED))[-1]) for n in (32, 64, 512)]
+    assert ends == pytest.approx([0.143, 0.152, 0.176], abs=5e-4)
+    assert float(time_of(points(2, RELEASED, "ends"))[-1]) == pytest.approx(0.214, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Mechanism(w_scg=-1.0), "w_scg = -1.0"),
+        (lambda: Mechanism(w_ug=float("nan")), "w_ug = nan"),
+        (lambda: Mechanism(K=-1), "K = -1"),
+        (lambda: Mechanism(schedule="D"), "one of A, B, C"),
+        (lambda: Mechanism(K=2, rolling=True), "rolling"),
+        (lambda: plan(8, Mechanism(K=100, schedule="C"), TIMES), "nfe = 8 is below"),
+        (lambda: plan(3, Mechanism(K=3), TIMES), "nfe = 3 is below 4"),
+        (lambda: plan(8, Mechanism(), TIMES, "log"), "grid 'log'"),
+        (lambda: run(Mechanism()).decode(E, "nearest"), "rule 'nearest'"),
+    ],
+)
+def test_bad_settings_are_refused(make, message):
+    with pytest.raises(ParameterError, match=message):
+        make()
+
+
+def test_without_guidance_weight_refinements_are_not_made():
+    none, zero = run(Mechanism(K=0)), run(Mechanism(K=3, w_scg=0.0))
+    assert none.nfe == zero.nfe
+    assert torch.equal(none.x, zero.x)
+    assert torch.equal(none.prediction.logits, zero.prediction.logits)
+
+
+def test_it_is_the_sum_of_eulers_steps():
+    """w_ug = 0 is (26); on the linear path, x/(α + σ), it is Euler's step of dx/dt = (μ - x)/(1-t).
+
+    And the hull identity: x_N = (σ_N/σ_0) x_0 + (α_N - σ_N α_0/σ_0) D̄, D̄ in the hull.
+    """
+    seen = []
+    found = run(Mechanism(K=0, w_ug=0.0), watch=seen.append)
+    t = time_of(torch.tensor([p.gamma for p in seen], dtype=torch.float64))
+    (alpha, sigma), (a, s) = preserving(torch.tensor([p.gamma for p in seen])), linear(t)
+    y = seen[0].x / (alpha + sigma)[0].double()
+    for i in range(len(seen) - 1):
+        y = y + (t[i + 1] - t[i]) * (seen[i].mean - y) / (1 - t[i])
+    assert torch.allclose(y * (alpha + sigma)[-1].double(), found.x, atol=1e-5)
+    ratio = s[-1] / s[0]
+    D = (y - ratio * seen[0].x / (alpha + sigma)[0].double()) / (a[-1] - ratio * a[0])
+    assert float(hull_distance(D.flatten(0, 1), E).max()) < 1e-5
+
+
+def test_unconditional_guidance_lengthens_the_noise_step():
+    plain, seen = [], []
+    run(Mechanism(K=0), nfe=2, watch=plain.append)
+    run(Mechanism(K=0, w_ug=0.3), nfe=2, watch=seen.append)
+    alpha, sigma = preserving(torch.tensor([p.gamma for p in seen], dtype=torch.float64))
+    noise = (seen[0].x - alpha[0] * seen[0].mean) / sigma[0]
+    more = 0.3 * alpha[1] * (sigma[1] / alpha[1] - sigma[0] / alpha[0]) * noise
+    assert torch.allclose(seen[1].x, plain[1].x + more)
+
+
+def test_guidance_up_to_one_stays_in_the_hull_and_beyond_leaves_it():
+    x = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+
+    def sharp(x, gamma, c):
+        found = conditioned(x, gamma, 20 * c)
+        return Prediction(found.logits, found.mean)
+
+    for w, inside in [(0.5, True), (1.0, True), (4.0, False)]:
+        mean = refine(lambda x, g, c: sharp(x, g, c), x, 0.0, 3, w).mean
+        assert bool((hull_distance(mean.flatten(0, 1), E) < 1e-6).all()) is inside
+
+
+def test_refinement_is_the_fixed_point_iteration():
+    x = torch.randn(1, 2, 8, dtype=torch.float64)
+    mean = torch.zeros_like(x)
+    for _ in range(4):
+        mean = conditioned(x, 0.0, mean).mean
+    assert torch.allclose(refine(conditioned, x, 0.0, 3, 1.0).mean, mean)
+    guided = refine(conditioned, x, 0.0, 1, 2.5).mean  # (30)
+    first = conditioned(x, 0.0, torch.zeros_like(x)).mean
+    assert torch.allclose(guided, first + 2.5 * (conditioned(x, 0.0, first).mean - first))
+
+
+def test_the_number_of_evaluations_is_the_plans():
+    for mechanism in (
+        Mechanism(K=0), Mechanism(K=2, w_scg=2.0), Mechanism(K=9, schedule="C"),
+        Mechanism(rolling=True), Mechanism(K=4, w_scg=0.0),
+    ):  # fmt: skip
+        calls = []
+
+        def counting(x, gamma, c, calls=calls):
+            calls.append(float(c.abs().sum()))
+            return conditioned(x, gamma, c)
+
+        assert run(mechanism, nfe=13, denoiser=counting).nfe == 13 == len(calls)
+        if mechanism.rolling:
+            assert calls[0] == 0
+            assert all(calls[1:])
+
+
+def test_it_depends_on_neither_batch_nor_watching():
+    whole, parts = run(Mechanism(w_ug=0.1)), run(Mechanism(w_ug=0.1), batch=3, watch=Monitor(E))
+    assert torch.allclose(whole.x, parts.x)
+    assert torch.equal(whole.decode(E), parts.decode(E))
+
+
+def test_both_rules_agree_once_the_flow_is_at_a_token():
+    source = MarkovMixture.random(V=5, components=2, branching=2)
+    close = plan(48, Mechanism(K=0), Gumbel(-1.0, 2.5))
+    found = sample(source.oracle(E), close, 64, 6, 8, torch.Generator().manual_seed(0))
+    tokens = [found.decode(E, rule) for rule in ("weights", "mean", "x")]
+    assert torch.equal(tokens[0], tokens[1])
+    assert torch.equal(tokens[0], tokens[2])
+
+
+def test_the_monitor_sees_convergence_and_leaving_the_hull():
+    source = MarkovMixture.random(V=5, components=2, branching=2)
+    monitor = Monitor(E)
+    close = plan(48, Mechanism(K=0), Gumbel(-1.0, 2.5))
+    sample(source.oracle(E), close, 8, 6, 8, torch.Generator().manual_seed(0), watch=monitor)
+    rows = monitor.rows
+    assert len(rows) == 48
+    assert max(row["outside"] for row in rows) < 1e-6
+    assert rows[-1]["to_token"] < 0.05 * rows[0]["to_token"]
+    assert rows[-1]["nearest"] < 3
+    assert rows[-1]["second"] > 10
+    stray = Monitor(E)
+    run(Mechanism(K=0), denoiser=lambda x, g, c: Prediction(x @ E.T, 2 * x), watch=stray)
+    assert stray.rows[0]["outside"] > 0.5
+
+
+def test_the_oracle_sampler_reaches_the_sources_entropy():
+    """NLL within .03 of the entropy at N = 64; N = 4 is worse by > .05; w_ug lowers both."""
+    source = MarkovMixture.random(seed=0)
+    rows = embeddings(12, 12, seed=0)
+    times = Gumbel(1.508, 1.006)
+    exact = source.entropy(16, 2000, torch.Generator().manual_seed(0))[0]
+
+    def nll(nfe, **settings):
+        how = plan(nfe, Mechanism(K=0, **settings), times)
+        g = torch.Generator().manual_seed(1)
+        found = sample(source.oracle(rows), how, 400, 16, 12, g, batch=400)
+        return float(source.nll(found.decode(rows)).mean())
+
+    fine = nll(64)
+    assert fine == pytest.approx(exact, abs=0.03)
+    assert nll(4) > fine + 0.05
+    assert nll(24, w_ug=0.2) < exact - 0.05
+
+
+def test_a_hull_in_bf16_is_sampled_in_fp64():
+    hull = Hull(lambda x, gamma, c: torch.zeros(len(x), 6, 5, dtype=torch.bfloat16), E.float())
+    found = run(Mechanism(), denoiser=hull.eval())
+    assert found.x.dtype == torch.float64
+    assert bool(found.x.isfinite().all())
