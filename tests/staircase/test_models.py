@@ -6,7 +6,15 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase import FFN, Attention, activation, arithmetic, derivatives, modular
+from tokenspace.staircase import (
+    FFN,
+    Attention,
+    Scaled,
+    activation,
+    arithmetic,
+    derivatives,
+    modular,
+)
 
 SEQUENCES = modular(4, 3, 6).sequences
 
@@ -26,6 +34,14 @@ def test_ffn_is_its_formula(sigma, width):
         W = params["W"][r] if width else torch.eye(7).double()
         expected = activation(sigma)(E[SEQUENCES].sum(1) @ W.T) @ U.T
         assert torch.allclose(found[r], expected)
+
+
+def test_scaled_rows_are_longer_rows():
+    model = FFN(6, 4, 7, "silu")
+    params = f64(model)
+    longer = params | {"E": 3 * params["E"]}
+    found = Scaled(model)(params | {"scale": torch.full((4, 1, 1), 3.0).double()}, SEQUENCES)
+    assert torch.allclose(found, model(longer, SEQUENCES))
 
 
 @pytest.mark.parametrize("residual", [False, True])

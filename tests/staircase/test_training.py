@@ -239,6 +239,15 @@ def test_block_losses_read_one_where_nothing_is_known():
     assert torch.allclose(none, torch.ones_like(none))
 
 
+def test_a_block_never_fitted_has_no_step():
+    task = factorial()
+    model = factorial_model("linear")
+    found = train(model, model.init([0.8], [0]), task, steps=90, logged=range(0, 91, 10)).fitted()
+    names = list(task.blocks)
+    assert found[0, names.index("a")] > 0
+    assert found[0, names.index("c+c1+c2")] == -1
+
+
 def test_log_steps_are_even_in_the_logarithm():
     steps = log_steps(1000, 31)
     assert steps[0] == 0
@@ -257,10 +266,10 @@ def climbed():
 
 
 def times(history, level=0.5):
-    """First logged step at which each block's normalised cross entropy is at most `level`."""
-    below = history.records["blocks"][..., :3] <= level
-    assert bool(below.any(0).all())
-    return history.steps[below.int().argmax(0)]  # (R, 3)
+    """The step at which each of the three target blocks is fitted."""
+    found = history.fitted(level)[:, :3]
+    assert bool((found >= 0).all())
+    return found
 
 
 def test_small_initialization_climbs_order_by_order(climbed):
@@ -309,8 +318,7 @@ def test_frozen_embeddings_slow_the_next_block(climbed):
         model, model.init([0.8], range(3)), factorial(), steps=900,
         logged=range(100, 901, 10), freeze={"E": done},
     )  # fmt: skip
-    below = frozen.records["blocks"][:, :, 1] <= 0.5
-    later = frozen.steps[below.int().argmax(0)]
+    later = frozen.fitted()[:, 1]
     ratio = (later - done) / (t[:, 1] - done)
-    assert bool(below.any(0).all())
+    assert bool((later >= 0).all())
     assert float(ratio.min()) >= 1.8

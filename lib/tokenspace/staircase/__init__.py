@@ -13,10 +13,16 @@ from tokenspace.staircase.alignment import (
     span,
     variance_share,
 )
+from tokenspace.staircase.checkpoints import (
+    Snapshots,
+    next_token_alignment,
+    read_snapshots,
+    revisions,
+)
 from tokenspace.staircase.history import History, log_steps
 from tokenspace.staircase.language import CharGPT, n_gram_law, train_text, twin_cosine, twins
 from tokenspace.staircase.mixtures import BLOCKS, factorial, pointer
-from tokenspace.staircase.models import FFN, Attention, activation, derivatives, runs
+from tokenspace.staircase.models import FFN, Attention, Scaled, activation, derivatives, runs
 from tokenspace.staircase.paths import attention_paths
 from tokenspace.staircase.signatures import (
     additive_prediction,
@@ -62,6 +68,7 @@ from tokenspace.staircase.theory import (
     uniform,
     velocity,
 )
+from tokenspace.staircase.tokens import bpe, followers, model_tokens, most_frequent
 from tokenspace.staircase.training import block_losses, train
 from tokenspace.staircase.words import nearest_category, order_score, word_signature, words_of
 
@@ -74,6 +81,8 @@ __all__ = [
     "CharGPT",
     "History",
     "Probe",
+    "Scaled",
+    "Snapshots",
     "Task",
     "activation",
     "additive_prediction",
@@ -85,6 +94,7 @@ __all__ = [
     "best_loss",
     "best_order",
     "block_losses",
+    "bpe",
     "characters",
     "clone",
     "co_occurrence",
@@ -93,6 +103,7 @@ __all__ = [
     "cosine_gram",
     "derivatives",
     "factorial",
+    "followers",
     "fourier",
     "innovation",
     "label_ids",
@@ -102,10 +113,13 @@ __all__ = [
     "log_steps",
     "lowest_degree",
     "minmax",
+    "model_tokens",
     "modular",
+    "most_frequent",
     "n_gram_counts",
     "n_gram_law",
     "nearest_category",
+    "next_token_alignment",
     "next_token_signature",
     "one_minus_mse",
     "order_score",
@@ -121,7 +135,9 @@ __all__ = [
     "probe",
     "project",
     "pure",
+    "read_snapshots",
     "relative_error",
+    "revisions",
     "runs",
     "signature_tensor",
     "span",

@@ -29,6 +29,15 @@ class History:
         """Rows of E of the task's targets."""
         return self.records["E"]
 
+    def fitted(self, level: float = 0.5) -> Int64[Tensor, "R blocks"]:
+        """First logged step at which a block's cross entropy is at most `level`; -1 for never.
+
+        Block losses are normalised: 1 where nothing is known, 0 where all is.
+        """
+        below = self.records["blocks"] <= level
+        first = self.steps[below.int().argmax(0)]
+        return torch.where(below.any(0), first, -1)
+
     @property
     def diverged(self) -> Bool[Tensor, " R"]:
         """Runs that are not finite at some logged step or end above where they began."""

@@ -178,7 +178,32 @@ class Attention:
         return out @ params["U"].mT
 
 
-Model = FFN | Attention
+@dataclass(frozen=True)
+class Scaled:
+    """An FFN on rows "scale" times E: freeze E, and only the length of its rows is learned.
+
+    >>> model = Scaled(FFN(5, 3, d=4))
+    >>> model(model.init([0.5], [0]), torch.tensor([[0, 1]])).shape
+    torch.Size([1, 1, 3])
+    """
+
+    model: FFN
+
+    def init(
+        self, gammas: Sequence[float], seeds: Sequence[int], dtype: torch.dtype = torch.float32
+    ) -> Params:
+        """The FFN's parameters, and "scale" (R, 1, 1), which is 1."""
+        params = self.model.init(gammas, seeds, dtype)
+        return params | {"scale": torch.ones(len(params["E"]), 1, 1, dtype=dtype)}
+
+    def __call__(
+        self, params: Params, sequences: Int64[Tensor, "N L"] | Int64[Tensor, "R N L"]
+    ) -> Float[Tensor, "R N K"]:
+        """Logits."""
+        return self.model(params | {"E": params["E"] * params["scale"]}, sequences)
+
+
+Model = FFN | Attention | Scaled
 
 
 def draw(
