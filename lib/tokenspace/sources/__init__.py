@@ -2,7 +2,7 @@
 
 from tokenspace.sources.catalogue import HubModel, PackagedTable, hub_models, packaged_tables
 from tokenspace.sources.corpus import Corpus, load_corpus
-from tokenspace.sources.load import load_table
+from tokenspace.sources.load import load_table, load_tokenizer
 from tokenspace.sources.table import EmbeddingTable, check_rows
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "hub_models",
     "load_corpus",
     "load_table",
+    "load_tokenizer",
     "packaged_tables",
 ]

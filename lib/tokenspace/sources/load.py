@@ -4,12 +4,16 @@ import difflib
 import re
 from pathlib import Path
 
+from tokenizers import Tokenizer
+
 from tokenspace.errors import SourceError, TableError
 from tokenspace.sources.catalogue import offline_hint, packaged_tables
 from tokenspace.sources.files import KINDS, load_path
 from tokenspace.sources.model import read_model
 from tokenspace.sources.packaged import load_packaged
+from tokenspace.sources.store import Folder, Store
 from tokenspace.sources.table import EmbeddingTable
+from tokenspace.sources.tokens import read_tokenizer
 
 HUB_ID = re.compile(r"([\w.-]+/[\w.-]+)(?:@(.+))?")
 
@@ -52,3 +56,28 @@ def load_table(
         f"{spec}: no such file, folder or packaged table.{hint} A model on the Hub is written "
         f"org/name. {offline_hint()}"
     )
+
+
+def load_tokenizer(spec: str | Path, *, revision: str | None = None) -> Tokenizer:
+    """The tokenizer of a packaged model, a model folder, or a public model on the Hub.
+
+    Raises SourceError for a model whose tokenizer.json isn't there or can't be read.
+
+    >>> load_tokenizer("minilm").get_vocab_size()
+    30522
+    """
+    packaged = {entry.name: entry for entry in packaged_tables()}
+    path = packaged[str(spec)].required_path() if spec in packaged else Path(spec).expanduser()
+    repo = HUB_ID.fullmatch(str(spec))
+    if path.is_dir():
+        store: Store = Folder(path)
+    elif repo and isinstance(spec, str):
+        from tokenspace.sources.remote import HubRepo  # imports an HTTP client
+
+        store = HubRepo(repo[1], revision or repo[2])
+    else:
+        raise SourceError(
+            f"{spec} is no model folder and no id on the Hub (org/name): a tokenizer "
+            f"is read from a model's tokenizer.json."
+        )
+    return read_tokenizer(store)

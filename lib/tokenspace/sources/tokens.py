@@ -5,7 +5,29 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from tokenizers import Tokenizer
+
+from tokenspace.errors import SourceError
 from tokenspace.sources.store import Store
+
+TOKENIZER = "tokenizer.json"
+
+
+def read_tokenizer(store: Store) -> Tokenizer:
+    """The tokenizer itself, from tokenizer.json; raises SourceError when that can't be had."""
+    if TOKENIZER not in store.files:
+        raise SourceError(
+            f"{store.where} has no {TOKENIZER}, so a text can't be put in its tokens. Take another "
+            f"model, or convert its tokenizer with transformers: save_pretrained writes the file."
+        )
+    path = store.small(TOKENIZER)
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise SourceError(
+            f"{store.where}: {TOKENIZER} ({path.stat().st_size:,} bytes) can't be read "
+            f"({str(error)[:200]}). Download it again."
+        ) from error
 
 
 def read_tokens(store: Store) -> list[str] | None:
@@ -37,8 +59,6 @@ def _by_id(ids: dict[str, int]) -> list[str]:
 
 
 def _tokenizer_json(path: Path) -> dict[str, int]:
-    from tokenizers import Tokenizer
-
     return dict(Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True))
 
 
@@ -52,7 +72,7 @@ def _vocab_txt(path: Path) -> dict[str, int]:
 
 
 READERS: dict[str, Callable[[Path], dict[str, int]]] = {
-    "tokenizer.json": _tokenizer_json,
+    TOKENIZER: _tokenizer_json,
     "vocab.txt": _vocab_txt,
     "vocab.json": _vocab_json,
 }

@@ -1,0 +1,251 @@
+"""A published run's tables from a local Hub: repeated, swapped, missing steps; ρ on its tokens."""
+
+import math
+
+import pytest
+import torch
+from tests.sources.checkpoints import EMBED, SHARDS, random_rows, sharded, single
+from tests.sources.hub_server import HubServer
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+
+from tokenspace.errors import ParameterError, SourceError
+from tokenspace.staircase import alignment, cosine_gram
+from tokenspace.staircase.checkpoints import (
+    PYTHIA,
+    next_token_alignment,
+    read_snapshots,
+    revisions,
+)
+from tokenspace.staircase.text import next_token_signature
+from tokenspace.staircase.tokens import followers, model_tokens, most_frequent
+
+START = random_rows(300, 16, torch.float32)
+END = random_rows(300, 16, torch.float32, seed=1)
+
+
+def trained(t: float) -> torch.Tensor:
+    """The table at share t of a run that grows from START towards END."""
+    return START + 0.5 * t * END
+
+
+def publish(hub: HubServer, tables: dict[int, torch.Tensor], repo: str = "org/model") -> None:
+    for step, rows in tables.items():
+        hub.add(repo, single({EMBED: rows}), revision=f"step{step}")
+
+
+def test_a_clean_run_is_a_curve(hub):
+    steps = [0, 1, 512, 1000, 4000]
+    publish(hub, {s: trained(s / 4000) for s in steps})
+    found = read_snapshots("org/model", steps[::-1])
+    assert found.steps == steps
+    assert not found.dropped
+    assert not found.flags
+    for i, s in enumerate(steps):
+        rows = trained(s / 4000)
+        assert torch.equal(found.tables[i].rows, rows)
+        assert float(found.norms[i]) == pytest.approx(float(rows.norm(dim=1).double().median()))
+        moved = float((rows - START).norm() / START.norm())
+        assert float(found.moved[i]) == pytest.approx(moved, rel=1e-6)
+
+
+def test_only_the_tables_travel(hub):
+    files = {s: sharded(random_rows(500, 16, seed=s), random_rows(500, 16, seed=9)) for s in (0, 8)}
+    for step, each in files.items():
+        hub.add("org/model", each, revision=f"step{step}")
+    read_snapshots("org/model", [0, 8])
+    assert SHARDS[1] not in hub.sent()
+    assert hub.sent()[SHARDS[0]] < 0.4 * sum(len(each[SHARDS[0]]) for each in files.values())
+
+
+def test_repeated_steps_leave_the_curve_and_say_so(hub):
+    """C1: steps from the first on serve what the end of training holds."""
+    steps = [0, 1, 512, 1000, 2000, 3000, 4000]
+    tables = {s: trained(s / 4000) for s in steps}
+    publish(hub, tables | dict.fromkeys((0, 1, 2000), tables[4000]))
+    found = read_snapshots("org/model", steps)
+    assert found.steps == [512, 1000, 3000]
+    assert sorted(found.dropped) == [0, 1, 2000, 4000]
+    assert "same bytes" in found.dropped[2000]
+    assert "as at step 0, 1, 4000: at most one" in found.dropped[2000]
+    assert len(found.tables) == len(found.norms) == len(found.moved) == 3
+    assert float(found.moved[0]) == 0  # from the first table that is kept
+
+
+def test_a_swapped_shard_is_found_by_its_own_bytes(hub):
+    """C2: of step 2000 the shard with the table is the last step's, the other is right."""
+    steps = [1000, 2000, 3000, 4000]
+    files = {
+        s: sharded(trained(s / 4000), random_rows(300, 16, torch.float32, seed=s)) for s in steps
+    }
+    files[2000][SHARDS[0]] = files[4000][SHARDS[0]]
+    for step, each in files.items():
+        hub.add("org/model", each, revision=f"step{step}")
+    found = read_snapshots("org/model", steps)
+    assert found.steps == [1000, 3000]
+    assert "same bytes (sha256" in found.dropped[2000]
+    output = read_snapshots("org/model", steps, side="output")
+    assert output.steps == steps
+    assert not output.dropped
+
+
+def test_a_jump_in_norm_is_flagged_where_no_hash_tells(hub):
+    """C2 without the last step: 1.517, 1.306, 1.513 are the norms that were seen."""
+    publish(hub, {s: START * n for s, n in zip(range(4), (1.52, 1.517, 1.306, 1.513), strict=True)})
+    found = read_snapshots("org/model", range(4))
+    assert found.steps == [0, 1, 2, 3]
+    assert set(found.flags) == {2}
+    assert "median row norm" in found.flags[2]
+
+
+@pytest.mark.parametrize("same", [[0, 1], [0, 1, 2]])
+def test_no_update_yet_is_data(hub, same):
+    """C3: equal tables at the very start stay in the curve."""
+    steps = [0, 1, 2, 512, 1000]
+    tables = {s: trained(s / 1000) for s in steps}
+    publish(hub, tables | dict.fromkeys(same, START))
+    found = read_snapshots("org/model", steps)
+    assert found.steps == steps
+    assert not found.dropped
+    assert set(found.flags) == set(same) - {0}
+    assert found.flags[1] == "the table of step 0 still: no update seen between them"
+    assert float(found.moved[1]) == 0
+
+
+def test_equal_tables_later_are_no_start(hub):
+    publish(hub, {s: trained(s / 1000) for s in (0, 512)} | {700: END, 1000: END})
+    assert sorted(read_snapshots("org/model", [0, 512, 700, 1000]).dropped) == [700, 1000]
+
+
+@pytest.mark.parametrize("first", [1, 16])
+def test_a_run_that_does_not_descend_from_its_step_0_is_flagged(hub, first):
+    """C4: step 1 of the seed run is another initialization with its first update."""
+    for repo, start in (("org/own", START), ("org/other", END)):
+        publish(hub, {0: START, first: start + 1e-3, 512: start + 0.3 * END.roll(1, 0)}, repo)
+    own, other = (read_snapshots(f"org/{name}", [0, first, 512]) for name in ("own", "other"))
+    assert not own.flags
+    assert set(other.flags) == {first}
+    assert "doesn't descend from that step 0" in other.flags[first]
+    assert float(other.moved[1]) == pytest.approx(math.sqrt(2), abs=0.05)
+
+
+def test_a_step_that_fails_is_listed_and_the_rest_goes_on(hub):
+    publish(hub, {s: trained(s / 1000) for s in (0, 512, 1000)})
+    hub.add("org/model", single({EMBED: random_rows(40, 16)}), revision="step600")
+    bad = trained(0.7)
+    bad[3, 3] = torch.nan
+    hub.add("org/model", single({EMBED: bad}), revision="step700")
+    hub.add("org/model", {"pytorch_model.bin": b"pickle"}, revision="step800")
+    gone = sharded(START, END)
+    del gone[SHARDS[0]]
+    hub.add("org/model", gone, revision="step900")
+    found = read_snapshots("org/model", [0, 256, 512, 600, 700, 800, 900, 1000])
+    assert found.steps == [0, 512, 1000]
+    for step, says in {
+        256: "has no revision step256",
+        600: r"(40, 16), that of step 0 (300, 16)",
+        700: "1 of 300 rows are not finite",
+        800: "only pickled weights",
+        900: SHARDS[0],
+    }.items():
+        assert says in found.dropped[step]
+
+
+def test_revisions_may_have_names_of_their_own(hub):
+    hub.add("org/model", single({EMBED: START}), revision="main-start")
+    hub.add("org/model", single({EMBED: END}), revision="stage1-step500-tokens2B")
+    names = {500: "stage1-step500-tokens2B", 0: "main-start"}
+    assert read_snapshots("org/model", names).steps == [0, 500]
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("org/none", "none of 2 steps can be read. org/none: no such public model"),
+        ("minilm", "none of 2 steps can be read. minilm has no revision step0"),
+    ],
+)
+def test_a_model_without_steps_is_refused(hub, model, says):
+    with pytest.raises(SourceError, match=says):
+        read_snapshots(model, [0, 1])
+
+
+def test_pythias_steps():
+    assert len(PYTHIA) == 154
+    for points in (3, 5, 24, 60):
+        steps = revisions(points)
+        assert (steps[0], steps[-1]) == (0, 143_000)
+        assert len(steps) <= points
+        assert set(steps) <= set(PYTHIA)
+    logs = torch.tensor(revisions(10)[1:]).double().log().diff()
+    assert float(logs.max() / logs.min()) < 2
+    with pytest.raises(ParameterError, match="3 or more"):
+        revisions(2)
+
+
+def text_of(seed: int = 0) -> torch.Tensor:
+    """A chain of 12 tokens in which neighbours on a circle are followed alike."""
+    g = torch.Generator().manual_seed(seed)
+    hops = torch.randint(3, (20_000,), generator=g) * 2 + 1
+    return hops.cumsum(0) % 12
+
+
+def test_a_run_towards_the_signature_climbs_to_it(hub):
+    tokens = text_of()
+    ids = most_frequent(tokens, 12)
+    phi = followers(tokens, ids)
+    table = random_rows(40, phi.shape[1], torch.float32)
+    goal = torch.zeros(40, phi.shape[1])
+    goal[ids] = 20 * phi.float()
+    publish(hub, {s: table + s / 100 * goal for s in (0, 1, 10, 100, 1000)})
+    found = read_snapshots("org/model", [0, 1, 10, 100, 1000])
+    rho = next_token_alignment(found, ids, phi)
+    assert abs(float(rho[0])) < 0.4
+    assert float(rho[-1]) > 0.99
+    assert bool((rho.diff() > 0).all())
+    by_hand = alignment(cosine_gram(table[ids].double()), cosine_gram(phi))
+    assert float(rho[0]) == pytest.approx(float(by_hand))
+    mixed = phi[torch.randperm(12, generator=torch.Generator().manual_seed(0))]
+    assert float(next_token_alignment(found, ids, mixed, centred=True)[-1]) < 0.5
+
+
+def test_followers_are_rows_of_the_next_token_signature():
+    tokens = text_of()
+    ids = torch.tensor([7, 2, 11])
+    whole = next_token_signature(tokens, 12)[ids]
+    assert torch.allclose(followers(tokens, ids), whole[:, whole.sum(0) > 0])
+
+
+def test_a_text_is_put_in_the_models_own_tokens(hub):
+    own = Tokenizer(WordLevel({"to": 0, "be": 1, "or": 2, "[UNK]": 3}, "[UNK]"))
+    own.pre_tokenizer = Whitespace()
+    own.add_special_tokens(["<s>"])
+    own.enable_padding(length=50)
+    own.enable_truncation(2)
+    hub.add("org/model", single({EMBED: START}) | {"tokenizer.json": own.to_str().encode()})
+    tokens, symbols = model_tokens("org/model", "to be or not to be <s>" * 2)
+    assert [symbols[t] for t in tokens[:6]] == ["to", "be", "or", "[UNK]", "to", "be"]
+    assert symbols[4] == "<s>"
+    assert 4 not in tokens
+    assert most_frequent(tokens, 2, least=4).tolist() == [3, 0]
+    with pytest.raises(ParameterError, match="3 are seen 4 times or more"):
+        most_frequent(tokens, 4, least=4)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [({}, "has no tokenizer.json"), ({"tokenizer.json": b"<html>"}, "can't be read")],
+)
+def test_a_model_without_a_tokenizer_says_so(hub, files, says):
+    hub.add("org/model", single({EMBED: START}) | files)
+    with pytest.raises(SourceError, match=says):
+        model_tokens("org/model", "to be")
+
+
+def test_ids_of_another_tokenizer_are_refused(hub):
+    publish(hub, {0: START, 1: END})
+    found = read_snapshots("org/model", [0, 1])
+    ids = torch.tensor([1, 2, 300])
+    with pytest.raises(ParameterError, match="3 ids for tables of 300 rows"):
+        next_token_alignment(found, ids, torch.eye(3).double())
