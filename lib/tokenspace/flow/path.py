@@ -7,7 +7,9 @@ A γ of shape (B,) belongs to the B examples of an x of shape (B, L, d).
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float, Float64
@@ -204,6 +206,25 @@ def euler(
     1.0
     """
     return move(x, mean, preserving(gamma), preserving(gamma_next), guidance)
+
+
+def follow(
+    mean: Callable[[Tensor, Point], Tensor], x: Float[Tensor, "*N d"], points: Point
+) -> tuple[Float[Tensor, "K *N d"], Float[Tensor, "M *N d"]]:
+    """All K points of the trajectory from x, and the M = K - 1 means that drove its moves.
+
+    `points` are the grid's α (K,) and σ (K,), on any path; `mean` is given x and one point.
+
+    >>> grid = linear(torch.tensor([0.0, 0.5, 0.75]))
+    >>> follow(lambda x, at: torch.ones(1), torch.zeros(1), grid)[0].flatten().tolist()
+    [0.0, 0.5, 0.75]
+    """
+    each = list(zip(*points, strict=True))
+    xs, means = [x], []
+    for now, then in pairwise(each):
+        means.append(mean(xs[-1], now))
+        xs.append(move(xs[-1], means[-1], now, then))
+    return torch.stack(xs), torch.stack(means)
 
 
 def spread(scale: Float[Tensor, "*B"], x: Float[Tensor, "*N d"]) -> Float[Tensor, "..."]:
