@@ -74,10 +74,10 @@ def test_gradients_reach_every_parameter_after_a_few_steps():
     adam = torch.optim.Adam(net.parameters(), lr=1e-2)
     for _ in range(6):  # each layer behind a zero one is a step later
         adam.zero_grad()
-        net(x, gamma, c).square().sub(1).square().mean().backward()
+        net(x, gamma, c).sub(1).square().mean().backward()
         adam.step()
-    assert all(float(p.grad.abs().max()) > 0 for p in net.parameters() if p.grad is not None)
-    assert all(p.grad is not None for p in net.parameters())
+    still = [n for n, p in net.named_parameters() if p.grad is None or not p.grad.any()]
+    assert still == []
 
 
 @pytest.mark.parametrize("changes", [{"heads": 3}, {"width": 18, "heads": 6}])

@@ -5,6 +5,8 @@ autoregressive model read rows of the same frozen E, and zeros where a token is 
 the first, so that their networks have the same parameters as the flow's.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -152,7 +154,7 @@ class FlowModel(Flow):
 
 
 def build(
-    kind: str, E: Float[Tensor, "V d"], schedule: Gumbel, seed: int = 0, **shape: int
+    kind: str, E: Float[Tensor, "V d"], schedule: Gumbel, seed: int = 0, **shape: Any
 ) -> FlowModel | Masked | Autoregressive:
     """A model of one kind with its own network; `shape` goes to `DiT` (width, depth, heads...).
 

@@ -155,6 +155,13 @@ def generative_perplexity(
     sequence has a second token.
     """
     cut = [list(s)[:context] for s in sequences]
+    V = model(torch.zeros(1, 1, dtype=torch.int64, device=device)).logits.shape[-1]
+    top = max((token for s in cut for token in s), default=0)
+    if top >= V:  # on a GPU the model itself would end the process
+        raise ParameterError(
+            f"Token {top} for a judge of {V} tokens: decode with the generator's tokenizer and "
+            "encode with the judge's (`reencode`)."
+        )
     total, scored = 0.0, 0
     for at in range(0, len(cut), batch):
         part = cut[at : at + batch]
@@ -165,11 +172,6 @@ def generative_perplexity(
             continue
         ids, real = ids.to(device), real.to(device)
         logits = model(ids).logits  # causal: padding at the end changes nothing before it
-        if int(ids.max()) >= logits.shape[-1]:
-            raise ParameterError(
-                f"Token {int(ids.max())} for a judge of {logits.shape[-1]} tokens: decode with the "
-                "generator's tokenizer and encode with the judge's (`reencode`)."
-            )
         nll = cross_entropy(logits[:, :-1].mT.float(), ids[:, 1:], reduction="none")
         total += float(nll[real[:, 1:]].double().sum())
         scored += int(real[:, 1:].sum())

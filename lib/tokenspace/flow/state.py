@@ -66,6 +66,11 @@ def trained(module: nn.Module) -> dict[str, Tensor]:
     return {plain(n): p for n, p in module.named_parameters() if p.requires_grad}
 
 
+def whole(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers, by their name without prefixes of wrappers."""
+    return {plain(n): t for n, t in module.state_dict().items()}
+
+
 def plain(name: str) -> str:
     """A parameter's name without what compiling and wrapping put into it.
 
@@ -130,15 +135,15 @@ def refuse_other_run(path: Path, saved: Mapping[str, Any], ours: Mapping[str, An
         )
 
 
-def load_weights(module: nn.Module, path: Path, section: str = "") -> None:
+def load_weights(module: nn.Module, path: Path, section: str = "model") -> None:
     """Read weights into a module: safetensors or a torch file, ours or of the released shape.
 
     Prefixes of torch.compile, DDP and the released model are dropped. `section` picks "model" or
-    "ema" where a file holds several ("model" when it isn't given).
+    "ema" where a file holds both.
     Raises SourceError for a file that can't be read, with missing or with misshaped tensors.
     """
     found = {plain(n): t for n, t in _tensors(path, section).items()}
-    wanted = {plain(n): t for n, t in module.state_dict().items()}
+    wanted = whole(module)
     missing = [n for n in wanted if n not in found]
     misshaped = [
         f"{n} is {tuple(found[n].shape)} there, {tuple(t.shape)} here"
@@ -161,12 +166,10 @@ def _tensors(path: Path, section: str) -> dict[str, Tensor]:
             tensors = load_file(path)
         except (SafetensorError, OSError) as error:
             raise SourceError(f"{path} ({_size(path)}) can't be read: {error}.") from error
-        section = section or "model"
-        own = {
-            n.removeprefix(f"{section}."): t
-            for n, t in tensors.items()
-            if n.startswith(f"{section}.")
-        }
+        own: dict[str, Tensor] = {}
+        for wanted in ("model", section):  # an average is of what trained; the rest is raw
+            head = f"{wanted}."
+            own |= {n.removeprefix(head): t for n, t in tensors.items() if n.startswith(head)}
         return own or tensors
     try:
         with torch.serialization.safe_globals([Namespace]):  # the released files hold one
@@ -175,7 +178,7 @@ def _tensors(path: Path, section: str) -> dict[str, Tensor]:
         raise SourceError(
             f"{path} ({_size(path)}) can't be read as torch weights: {str(error)[:200]}"
         ) from error
-    for key in (section, "model", "state_dict"):
+    for key in (section, "state_dict"):
         if isinstance(state.get(key), dict):
             return dict(state[key])
     return dict(state)

@@ -21,7 +21,7 @@ from tokenspace.errors import ParameterError
 from tokenspace.flow.data import Data, digest, generator, seed_of
 from tokenspace.flow.objective import Objective, spread_of
 from tokenspace.flow.processes import average, process, shares
-from tokenspace.flow.state import Ema, copy_into, load, plain, refuse_other_run, save, trained
+from tokenspace.flow.state import Ema, copy_into, load, refuse_other_run, save, trained, whole
 
 COLLAPSED = 0.1  # of the distance between rows at the start
 
@@ -88,8 +88,8 @@ def train(
 
     With `checkpoint` the state is saved every `save_every` steps, and a second call goes on from
     it: bitwise the same on one machine's CPU. Under `processes()` each process takes its share of
-    the batch. Embeddings that train are watched, and the run stops when their distances fall
-    below .1 of the start's. `callback(step, model)` is called where a step is logged.
+    the batch. The run stops where the mean or least distance between embeddings falls below .1
+    of the start's, or the loss isn't finite. `callback(step, model)` is called at logged steps.
     Raises ParameterError for a checkpoint of another run, or a batch that doesn't split.
     """
     cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
@@ -150,18 +150,21 @@ class Loop:
 
     def log(self) -> None:
         """Note the mean loss since the last note and E's spread; stop where they went wrong."""
-        loss, spread = float(self.since[0] / self.since[1]), spread_of(self.model.E)
+        loss, spread = float(self.since[0] / self.since[1]), self.history[0, 2:]
         self.since.zero_()
-        row = torch.tensor([[self.step, loss, *spread]], dtype=torch.float64)
-        self.history = torch.cat([self.history, row])
-        ratio = min(now / start for now, start in zip(spread, self.history[0, 2:4], strict=False))
+        if self.model.E.requires_grad:
+            spread = torch.tensor(spread_of(self.model.E), dtype=torch.float64)
+        row = torch.cat([torch.tensor([self.step, loss], dtype=torch.float64), spread])
+        self.history = torch.cat([self.history, row[None]])
+        ratio, which = (spread / self.history[0, 2:])[:2].min(0)
         if not math.isfinite(loss):
             self.stopped = f"The loss is {loss} at step {self.step}: lower lr = {self.settings.lr}."
-        elif ratio < COLLAPSED:
+        elif float(ratio) < COLLAPSED:
             self.stopped = (
-                f"Embeddings collapsed by step {self.step}: the distance between rows is "
-                f"{ratio:.2g} of the start's (limit {COLLAPSED}). An MSE to embeddings that train "
-                "is least where all are equal: freeze them, or train with cross entropy."
+                f"Embeddings collapsed by step {self.step}: the {('mean', 'least')[int(which)]} "
+                f"distance between rows is {float(ratio):.2g} of the start's (limit {COLLAPSED}). "
+                "An MSE to embeddings that train is least where all are equal: freeze them, or "
+                "train with cross entropy."
             )
 
     def save(self, path: Path) -> None:
@@ -177,7 +180,7 @@ class Loop:
                     "stopped": self.stopped,
                 },
                 {
-                    "model": self.weights,
+                    "model": whole(self.model),
                     "ema": self.ema.weights,
                     "optimizer": {f"{i}.{k}": v for i in moments for k, v in moments[i].items()},
                     "history": {"rows": self.history, "since": self.since},
@@ -188,7 +191,7 @@ class Loop:
         """Take up a saved run. Raises ParameterError where it isn't this one."""
         header, sections = load(path)
         refuse_other_run(path, header["identity"], self.identity)
-        copy_into(self.weights, sections["model"])
+        copy_into(whole(self.model), sections["model"])
         copy_into(self.ema.weights, sections["ema"])
         moments = self.optimizer.state_dict()
         for name, value in sections["optimizer"].items():
@@ -209,7 +212,7 @@ class Loop:
 
 def identity_of(model: Objective, data: Data, settings: Settings) -> dict[str, Any]:
     """What makes two runs the same: model, starting weights, data, settings with the seed."""
-    start = {plain(n): digest(t) for n, t in model.state_dict().items()}
+    start = {name: digest(tensor) for name, tensor in whole(model).items()}
     return {
         "model": f"{model.name}: {model}",
         "start": hashlib.sha256(json.dumps(start).encode()).hexdigest()[:12],

@@ -1,0 +1,179 @@
+"""Judges against counting by hand; fp64 draws; temperatures; tokenizers that differ."""
+
+import math
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokenspace.errors import ParameterError
+from tokenspace.flow.judges import (
+    Verdict,
+    bigram_kl,
+    bigrams,
+    distinct,
+    draw,
+    draw_from,
+    generative_perplexity,
+    judge,
+    reencode,
+    same_tokenizer,
+    unigram_entropy,
+)
+from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.network import DiT
+
+
+def seeded(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_draws_are_in_fp64(monkeypatch):
+    """In fp32 a tail of 1e-3 over V = 50,257 tokens was drawn at 1.7e-4: noise can't be small."""
+    race, seen = torch.Tensor.exponential_, []
+
+    def recorded(self, *args, **more):
+        seen.append(self.dtype)
+        return race(self, *args, **more)
+
+    monkeypatch.setattr(torch.Tensor, "exponential_", recorded)
+    found = draw_from(torch.tensor([0.999, 1e-3]).expand(60_000, 2), seeded())
+    assert float(found.double().mean()) == pytest.approx(1e-3, abs=5 * math.sqrt(1e-3 / 60_000))
+    draw(torch.randn(3, 4, dtype=torch.bfloat16))
+    assert seen == [torch.float64] * 2
+
+
+def test_temperature_zero_is_argmax_and_tiny_ones_are_finite():
+    logits = torch.tensor([[1.0, 2.0], [3.0, -1.0]])
+    assert draw(logits, 0.0).tolist() == draw(logits, 1e-8).tolist() == [1, 0]
+    assert draw(logits, 1e-320).tolist() == [1, 0]
+    with pytest.raises(ParameterError, match=r"temperature = -1.0"):
+        draw(logits, -1.0)
+    with pytest.raises(ParameterError, match="temperature = nan"):
+        draw(logits, float("nan"))
+    warm = draw(torch.tensor([0.0, 2.0]).expand(20_000, 2), 2.0, seeded()).double().mean()
+    assert float(warm) == pytest.approx(1 / (1 + math.exp(-1)), abs=0.02)
+
+
+def test_what_is_not_a_law_is_refused():
+    with pytest.raises(ParameterError, match=r"-inf everywhere: at \[\[1\]\]"):
+        draw(torch.tensor([[0.0, 1.0], [-torch.inf, -torch.inf]]))
+    with pytest.raises(ParameterError, match="are probabilities"):
+        draw(torch.tensor([[0.25, 0.75]]))
+    with pytest.raises(ParameterError, match="off the simplex"):
+        draw_from(torch.tensor([1.0, 2.0, 3.0]))
+    one = draw(torch.tensor([[0.0, -torch.inf]]).expand(50, 2), 1.0, seeded())
+    assert one.tolist() == [0] * 50
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=12))
+def test_counts_are_counts(row):
+    tokens = torch.tensor([row])
+    share = [row.count(v) / len(row) for v in set(row)]
+    entropy = -sum(p * math.log(p) for p in share)
+    assert float(unigram_entropy(tokens)) == pytest.approx(entropy, abs=1e-12)
+    pairs = list(pairwise(row))
+    assert distinct(tokens, 2) == pytest.approx(len(set(pairs)) / len(pairs))
+    found = bigrams(tokens, 4)
+    assert float(found[pairs[0]]) == pytest.approx(pairs.count(pairs[0]) / len(pairs))
+
+
+def test_divergence_of_data_from_itself_is_the_plug_in_bias():
+    source = MarkovMixture.random(seed=0)
+    law, n = source.bigram(16), 512
+    found = bigram_kl(source.sample(n, 16, seeded()), law)
+    assert found == pytest.approx((12**2 - 1) / (2 * n * 15), rel=0.3)
+    assert bigram_kl(torch.tensor([[0, 0]]), torch.tensor([[0.0, 1.0], [0.0, 0.0]])) == math.inf
+    half = torch.tensor([[0.5, 0.5], [0.0, 0.0]])
+    assert bigram_kl(torch.tensor([[0, 0]]), half) == pytest.approx(math.log(2))
+
+
+def test_the_source_judges_its_own_samples_at_its_entropy():
+    source = MarkovMixture.random(seed=0)
+    data = judge(source.sample(1000, 16, seeded()), source)
+    entropy = source.entropy(16, 1000, seeded(1))[0]
+    assert abs(data.nll - entropy) < 4 * data.error
+    assert data.perplexity == pytest.approx(math.exp(data.nll))
+    repeated = judge(torch.zeros(10, 16, dtype=torch.int64), source)
+    assert repeated.entropy == 0
+    likely = Verdict(data.nll - 0.1, 0.01, data.entropy - 0.2, 0.5, 0.1)
+    assert likely.degenerate(data)
+    assert not Verdict(data.nll + 0.1, 0.01, 0.1, 0.5, 0.1).degenerate(data)
+    assert not data.degenerate(data)
+    with pytest.raises(ParameterError, match="3-grams of sequences of 2"):
+        distinct(torch.zeros(1, 2, dtype=torch.int64), 3)
+
+
+class Causal(torch.nn.Module):
+    """A causal model as transformers has them: ids to an object with logits."""
+
+    def __init__(self, V=7, d=8):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table = torch.nn.Embedding(V, d)
+        self.network = DiT(V, d, width=16, depth=1, heads=2, conditioning=8, causal=True)
+        with torch.no_grad():
+            for p in self.network.parameters():
+                p.add_(0.3 * torch.randn(p.shape))
+
+    def forward(self, ids):
+        x = self.table(ids)
+        return SimpleNamespace(logits=self.network(x, x.new_zeros(len(x)), torch.zeros_like(x)))
+
+
+def test_perplexity_is_over_all_scored_tokens_of_ragged_sequences():
+    model, rows = Causal(), [[1, 2, 3, 4, 5, 6], [3, 1], [5], [2, 2, 2, 0]]
+    total, scored = 0.0, 0
+    for row in (rows[0][:5], rows[1], rows[3]):  # the 6th token is beyond the context
+        ids = torch.tensor([row])
+        laws = model(ids).logits[0].double().log_softmax(-1)
+        total -= float(sum(laws[i, row[i + 1]] for i in range(len(row) - 1)).detach())
+        scored += len(row) - 1
+    for batch in (1, 4):
+        found = generative_perplexity(model, rows, context=5, batch=batch)
+        assert found == pytest.approx(math.exp(total / scored), rel=1e-5)
+
+
+def test_a_model_that_knows_nothing_has_the_vocabularys_perplexity():
+    def flat(ids):
+        return SimpleNamespace(logits=torch.zeros(*ids.shape, 7))
+
+    model = torch.nn.Module()
+    model.forward = flat
+    assert generative_perplexity(model, [[1, 2, 3]]) == pytest.approx(7)
+
+
+def test_ids_that_the_judge_does_not_have_are_refused():
+    with pytest.raises(ParameterError, match="Token 7 for a judge of 7 tokens"):
+        generative_perplexity(Causal(V=7), [[1, 7]])
+    with pytest.raises(ParameterError, match="none with a second token"):
+        generative_perplexity(Causal(), [[1], []])
+
+
+class Letters:
+    """A tokenizer of single letters."""
+
+    def __init__(self, letters):
+        self.letters = letters
+
+    def get_vocab(self):
+        return {letter: i for i, letter in enumerate(self.letters)}
+
+    def decode(self, ids, skip_special_tokens):
+        assert skip_special_tokens is False
+        return "".join(self.letters[i] for i in ids)
+
+    def encode(self, text, add_special_tokens):
+        assert add_special_tokens is False
+        return [self.letters.index(letter) for letter in text]
+
+
+def test_tokenizers_that_differ_are_refused_and_text_carries_over():
+    ours, theirs = Letters("abc"), Letters("cab")
+    same_tokenizer(ours, Letters("abc"))
+    with pytest.raises(ParameterError, match=r"3 tokens have another id.*use `reencode`"):
+        same_tokenizer(ours, theirs)
+    assert reencode(torch.tensor([[0, 1, 2]]), ours, theirs) == [[1, 2, 0]]

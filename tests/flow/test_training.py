@@ -1,0 +1,283 @@
+"""Resume is bitwise; parts and processes add up; collapse is seen; checkpoints that don't fit."""
+
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.flow.two_processes import DATA, SETTINGS, model
+
+from tokenspace.errors import ParameterError, SourceError
+from tokenspace.flow.baselines import build
+from tokenspace.flow.data import Sequences, Windows
+from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.network import DiT
+from tokenspace.flow.objective import Flow, spread_of, trainable_embeddings
+from tokenspace.flow.path import Gumbel, loss_weight, preserving
+from tokenspace.flow.predictor import Hull, Unconstrained, embeddings
+from tokenspace.flow.processes import shares
+from tokenspace.flow.state import Ema, load, load_weights
+from tokenspace.flow.training import Loop, Settings, train
+
+TIMES = Gumbel(1.5, 1.0)
+SMALL = {"width": 16, "depth": 1, "heads": 2, "conditioning": 8}
+
+
+def weights(module):
+    return {name: p.detach().clone() for name, p in module.named_parameters()}
+
+
+def same(a, b):
+    return all(torch.equal(p, b[name]) for name, p in a.items())
+
+
+@pytest.mark.parametrize("kind", ["hull", "hull-ce", "unconstrained", "masked", "autoregressive"])
+def test_resume_after_an_interruption_is_bitwise(tmp_path, kind):
+    settings = Settings(steps=20, batch=8, lr=1e-2, warmup=5)
+    straight = model(kind)
+    whole = train(straight, DATA, settings, log_every=4)
+    at = tmp_path / "run" / "state.safetensors"
+
+    def stop(step, module):
+        if step == 16:
+            raise KeyboardInterrupt
+
+    kept = {"log_every": 4, "save_every": 5, "checkpoint": at}
+    with pytest.raises(KeyboardInterrupt):
+        train(model(kind), DATA, settings, callback=stop, **kept)
+    assert load(at)[0]["step"] == 15
+    again = model(kind)
+    resumed = train(again, DATA, settings, **kept)
+    assert same(weights(straight), weights(again))
+    assert same(weights(whole.averaged), weights(resumed.averaged))
+    assert torch.equal(whole.losses, resumed.losses)
+    assert torch.equal(whole.steps, resumed.steps)
+    assert list(tmp_path.rglob("*.part")) == []
+
+
+def test_dropout_resumes_bitwise_and_leaves_the_callers_random_state_alone(tmp_path):
+    settings, at = Settings(steps=8, batch=4), tmp_path / "state.safetensors"
+    before = torch.get_rng_state()
+    runs = [model("hull", dropout=0.3) for _ in range(2)]
+    train(runs[0], DATA, settings)
+    train(runs[1], DATA, Settings(steps=3, batch=4), checkpoint=at)
+    runs[1] = model("hull", dropout=0.3)
+    train(runs[1], DATA, settings, checkpoint=at)  # a run may be taken further
+    assert same(*map(weights, runs))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"settings": Settings(steps=4, batch=8, seed=1)}, "seed: 0 there, 1 here"),
+        ({"settings": Settings(steps=4, batch=8, lr=0.5)}, "lr: 0.001 there, 0.5 here"),
+        ({"data": Sequences(MarkovMixture.random(V=5, seed=3), 6)}, "data: 'sequences of 6"),
+        ({"model": model("hull", seed=1)}, "start: "),
+        ({"model": model("hull-ce")}, "model: "),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
+    at = tmp_path / "state.safetensors"
+    base = {"model": model("hull"), "data": DATA, "settings": Settings(steps=4, batch=8)}
+    train(**base, checkpoint=at)
+    with pytest.raises(ParameterError, match=message):
+        train(**(base | {"model": model("hull")} | change), checkpoint=at)
+
+
+def test_a_damaged_checkpoint_is_said(tmp_path):
+    at = tmp_path / "state.safetensors"
+    train(model("hull"), DATA, Settings(steps=2, batch=8), checkpoint=at)
+    raw = at.read_bytes()
+    for size in (0, 5, len(raw) // 2, len(raw) - 1):
+        at.write_bytes(raw[:size])
+        with pytest.raises(SourceError, match="cut short"):
+            train(model("hull"), DATA, Settings(steps=2, batch=8), checkpoint=at)
+        with pytest.raises(SourceError, match="can't be read"):
+            load_weights(model("hull"), at)
+    cut = tmp_path / "weights.pt"
+    torch.save(model("hull").state_dict(), cut)
+    cut.write_bytes(cut.read_bytes()[:1000])
+    with pytest.raises(SourceError, match="1,000 bytes"):
+        load_weights(model("hull"), cut)
+
+
+def test_weights_load_from_every_wrapping(tmp_path):
+    donor, saved = model("hull", seed=5), {}
+    inside = donor.predictor.network.state_dict()
+    saved["compiled.pt"] = {f"_orig_mod.{n}": t for n, t in inside.items()}
+    saved["ddp.pt"] = {"model": {f"module.{n}": t for n, t in inside.items()}, "args": Namespace()}
+    saved["released.pt"] = {
+        "ema": {}, "model": {f"backbone.{n}": t for n, t in inside.items()} | {
+            "backbone.vocab_embed.embedding": torch.ones(5, 8), "proposal.loc": torch.ones(())
+        },
+    }  # fmt: skip
+    for name, state in saved.items():
+        torch.save(state, tmp_path / name)
+        network = model("hull").predictor.network
+        load_weights(network, tmp_path / name)
+        assert same(weights(donor.predictor.network), weights(network))
+    at = tmp_path / "ours.safetensors"
+    train(donor, DATA, Settings(steps=3, batch=8, decay=0.5), checkpoint=at)
+    for section, expected in [("model", donor), ("ema", None)]:
+        fresh = model("hull")
+        load_weights(fresh, at, section)
+        assert same(weights(donor), weights(fresh)) is (expected is not None)
+
+
+def test_weights_of_another_shape_are_refused_by_name(tmp_path):
+    path = tmp_path / "wide.pt"
+    torch.save(DiT(5, 8, **(SMALL | {"width": 32})).state_dict(), path)
+    with pytest.raises(SourceError, match=r"enter.weight is \(32, 8\) there, \(16, 8\) here"):
+        load_weights(DiT(5, 8, **SMALL), path)
+    torch.save(DiT(5, 8, **(SMALL | {"depth": 0})).state_dict(), path)
+    with pytest.raises(SourceError, match=r"10 of 22 missing \(blocks.0"):
+        load_weights(DiT(5, 8, **SMALL), path)
+
+
+def test_compiling_changes_no_name_in_a_checkpoint(tmp_path):
+    at, compiled = tmp_path / "state.safetensors", model("hull")
+    compiled.predictor.network = torch.compile(compiled.predictor.network, backend="eager")
+    loop = Loop(compiled, DATA, Settings(steps=1, batch=8), "cpu")
+    loop.save(at)
+    assert set(load(at)[1]["model"]) == set(model("hull").state_dict())
+
+
+def test_the_average_warms_up():
+    layer = torch.nn.Linear(1, 1, bias=False)
+    start = float(layer.weight.detach())
+    ema, ours = Ema(layer, decay=0.9999), start
+    with torch.no_grad():
+        for n in range(1000):
+            layer.weight += 0.01
+            ema.update(layer)
+            rate = min(0.9999, (1 + n) / (10 + n))
+            ours = rate * ours + (1 - rate) * float(layer.weight.detach())
+    assert float(ema.weights["weight"]) == pytest.approx(ours, rel=1e-4)
+    assert ours - start > 0.85 * 10  # without warm-up: 0.05 of the way
+
+
+def test_parts_of_a_batch_add_up():
+    runs = []
+    for micro in (None, 4):
+        runs.append(model("hull"))
+        train(runs[-1], DATA, Settings(steps=5, batch=16, micro=micro))
+    one, two = map(weights, runs)
+    assert all(torch.allclose(p, two[name], atol=1e-5) for name, p in one.items())
+
+
+def test_two_processes_are_one_with_twice_the_batch(tmp_path):
+    """torchrun, gloo, 8 examples each, against 16 in this process."""
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone",
+        "-m", "tests.flow.two_processes", str(tmp_path),
+    ]  # fmt: skip
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    alone = model("hull")
+    run = train(alone, DATA, SETTINGS, log_every=2, save_every=3)
+    ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+    for name, p in weights(alone).items():
+        assert torch.equal(ranks[0]["weights"][name], ranks[1]["weights"][name])
+        assert torch.allclose(ranks[0]["weights"][name], p, atol=1e-6), name
+    assert torch.allclose(ranks[0]["losses"], run.losses, rtol=1e-5)
+    assert [load(p)[0]["step"] for p in tmp_path.glob("*.safetensors")] == [6]
+
+
+@pytest.mark.parametrize(("batch", "micro"), [(6, 4), (3, 2)])
+def test_a_batch_that_does_not_split_is_refused(batch, micro):
+    with pytest.raises(ParameterError, match=f"batch = {batch} on 1 processes in parts of {micro}"):
+        shares(batch, micro)
+
+
+@pytest.mark.parametrize(("loss", "collapses"), [("mse", True), ("ce", False)])
+def test_trainable_embeddings_collapse_under_mse_alone(loss, collapses):
+    """V = 32, d = 8: the run stops, and says why."""
+    torch.manual_seed(0)
+    hull = Hull(DiT(32, 8, **SMALL), embeddings(32, 8, seed=0, kind="gaussian"))
+    flow = Flow(trainable_embeddings(hull), TIMES, loss)
+    data = Sequences(MarkovMixture.random(V=32, seed=0), 8)
+    run = train(flow, data, Settings(steps=200, batch=32, lr=3e-2), log_every=10)
+    assert ("collapsed" in run.stopped) is collapses
+    assert bool((run.spread[-1, :2] < 0.1 * run.spread[0, :2]).any()) is collapses
+    assert torch.allclose(flow.E.norm(dim=1), torch.full((32,), 8**0.5))
+
+
+def test_equal_rows_have_no_spread_and_no_loss():
+    """The trivial optimum: e_j constant has loss 0 whatever the network says."""
+    E = torch.ones(4, 8)
+    assert spread_of(E) == (0.0, 0.0, 1.0)
+    flow = Flow(Hull(DiT(4, 8, **SMALL), E), TIMES)
+    draws = flow.draw(6, 5, torch.Generator().manual_seed(0))
+    assert float(flow.loss(torch.randint(4, (6, 5)), draws).detach()) < 1e-9
+
+
+def test_the_loss_is_the_papers():
+    """(17) of an untrained hull, by hand; schedule's numbers aren't parameters."""
+    flow = model("hull")
+    tokens = DATA(8, torch.Generator().manual_seed(0))
+    draws = flow.draw(8, 6, torch.Generator().manual_seed(1))
+    alpha, sigma = preserving(draws["gamma"])
+    e = flow.E[tokens]
+    x = alpha[:, None, None] * e + sigma[:, None, None] * draws["noise"]
+    w = ((alpha / sigma**2)[:, None, None] * x @ flow.E.T).softmax(-1)
+    squared = ((w @ flow.E - e) ** 2).mean((1, 2))
+    expected = float((loss_weight(alpha, sigma) * squared).mean())
+    assert float(flow.loss(tokens, draws).detach()) == pytest.approx(expected, rel=1e-5)
+    assert all(name.startswith("predictor.network.") for name, _ in flow.named_parameters())
+    assert 0 < float(draws["own"].double().mean()) < 1
+
+
+def test_a_share_of_the_examples_conditions_on_its_own_prediction():
+    asked = []
+
+    def network(x, gamma, c):
+        asked.append((len(x), c.abs().amax((1, 2)) > 0))
+        return torch.zeros(*x.shape[:2], 5)
+
+    flow = Flow(Hull(network, embeddings(5, 8, seed=0)), TIMES)
+    draws = flow.draw(400, 6, torch.Generator().manual_seed(0))
+    flow.loss(torch.zeros(400, 6, dtype=torch.int64), draws)
+    (first, none), (second, own) = asked
+    assert first == int(draws["own"].sum()) == pytest.approx(100, abs=30)
+    assert second == 400
+    assert not none.any()
+    assert torch.equal(own, draws["own"])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Settings(steps=0), "steps and batch are at least 1"),
+        (lambda: Settings(steps=1, lr=0.0), "lr above 0"),
+        (lambda: Settings(steps=1, precision="fp16"), "precision 'fp16'"),
+        (lambda: Ema(torch.nn.Linear(1, 1), 1.0), "decay = 1.0"),
+        (lambda: Windows(torch.arange(3), 4), "Windows of 4 tokens from a text of 3"),
+        (
+            lambda: Flow(Unconstrained(DiT(2, 2, **SMALL), torch.eye(2)), TIMES, "ce"),
+            "'ce' of a Hull",
+        ),
+        (lambda: build("gan", torch.eye(2), TIMES), "model 'gan'"),
+    ],
+)
+def test_bad_settings_are_refused(make, message):
+    with pytest.raises(ParameterError, match=message):
+        make()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run():
+    wild = model("unconstrained")
+    run = train(wild, DATA, Settings(steps=200, batch=4, lr=1e12), log_every=5)
+    assert "lower lr" in run.stopped
+    assert len(run.losses) < 40
+
+
+def test_bf16_trains_close_to_fp32():
+    losses = []
+    for precision in ("fp32", "bf16"):
+        settings = Settings(steps=20, batch=16, lr=1e-2, precision=precision)
+        losses.append(float(train(model("hull"), DATA, settings).losses[-1]))
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)

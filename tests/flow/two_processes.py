@@ -1,0 +1,34 @@
+"""What the test of two processes runs in each of them, under torchrun."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+from tokenspace.flow.baselines import build
+from tokenspace.flow.data import Sequences
+from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.path import Gumbel
+from tokenspace.flow.predictor import embeddings
+from tokenspace.flow.processes import process, processes
+from tokenspace.flow.training import Settings, train
+
+DATA = Sequences(MarkovMixture.random(V=5, components=2, branching=2), 6)
+SETTINGS = Settings(steps=6, batch=16, lr=1e-2)
+
+
+def model(kind, seed=0, **more):
+    shape = {"width": 16, "depth": 1, "heads": 2, "conditioning": 8} | more
+    return build(kind, embeddings(5, 8, seed=0), Gumbel(1.5, 1.0), seed, **shape)
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    with processes() as device:
+        ours = model("hull")
+        at = folder / "state.safetensors"
+        run = train(ours, DATA, SETTINGS, device=device, checkpoint=at, log_every=2, save_every=3)
+        rank, world = process()
+        assert world == 2
+        weights = {name: p.detach() for name, p in ours.named_parameters()}
+        torch.save({"weights": weights, "losses": run.losses}, folder / f"{rank}.pt")
