@@ -1,0 +1,164 @@
+"""Toys in which everything is known: five tokens in the plane, and two tokens on a line.
+
+A mean is a function of x and its point (α, σ). The plane's trajectories run in y = x/α, where a
+point is (1, s); from s = 100 a start y = s z differs from the true one by a hundredth.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+from tokenspace.flow.path import Point
+from tokenspace.flow.predictor import log_kernel
+
+Mean = Callable[[Tensor, Point], Tensor]
+LogOdds = Callable[[Tensor, Tensor], Tensor]  # of x and t
+
+TOKENS = torch.tensor(
+    [[2.0, 0.3], [0.4, 1.9], [-1.7, 0.9], [-0.9, -1.6], [1.3, -1.5]], dtype=torch.float64
+)
+PRIOR = torch.tensor([0.35, 0.1, 0.2, 0.3, 0.05], dtype=torch.float64)
+
+
+def posterior_logits(x: Float[Tensor, "*N d"], at: Point) -> Float[Tensor, "*N V"]:
+    """log P(token | x) of the plane's tokens, up to a constant.
+
+    >>> noise = (torch.tensor(0.0), torch.tensor(1.0))
+    >>> posterior_logits(torch.zeros(2), noise).softmax(-1).tolist()
+    [0.35, 0.1, 0.2, 0.3, 0.05]
+    """
+    return PRIOR.log().to(x) + log_kernel(x, *at, TOKENS)
+
+
+def exact(x: Float[Tensor, "*N d"], at: Point) -> Float[Tensor, "*N d"]:
+    """E[token | x].
+
+    >>> exact(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01))).tolist()
+    [[2.0, 0.3]]
+    """
+    return posterior_logits(x, at).softmax(-1) @ TOKENS.to(x)
+
+
+def mistaken(bound: float, seed: int = 0) -> Mean:
+    """A hull predictor whose logits are wrong by up to `bound`, smoothly in x, at every noise.
+
+    >>> mistaken(6.0)(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01))).tolist()
+    [[2.0, 0.3]]
+    """
+    error = wave(len(TOKENS), seed)
+
+    def mean(x: Tensor, at: Point) -> Tensor:
+        return (posterior_logits(x, at) + bound * error(x, at)).softmax(-1) @ TOKENS.to(x)
+
+    return mean
+
+
+def clipped(span: float) -> Mean:
+    """A hull predictor whose logits never fall more than `span` below the largest one.
+
+    >>> mean = clipped(2.0)(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01)))
+    >>> (mean - TOKENS[0]).norm().item() > 0.5
+    True
+    """
+
+    def mean(x: Tensor, at: Point) -> Tensor:
+        logits = posterior_logits(x, at)
+        return (logits - logits.amax(-1, True)).clamp(-span).softmax(-1) @ TOKENS.to(x)
+
+    return mean
+
+
+def unconstrained(size: float, seed: int = 0) -> Mean:
+    """The exact mean plus an error of length `size`, its direction smooth in x: out of the hull.
+
+    >>> mean = unconstrained(0.2)(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01)))
+    >>> round((mean - TOKENS[0]).norm().item(), 6)
+    0.2
+    """
+    turn = wave(1, seed)
+
+    def mean(x: Tensor, at: Point) -> Tensor:
+        angle = math.pi * turn(x, at)
+        return exact(x, at) + size * torch.cat([angle.cos(), angle.sin()], -1)
+
+    return mean
+
+
+def wave(channels: int, seed: int) -> Mean:
+    """Random sines of x/√(α² + σ²), one a channel, in [-1, 1].
+
+    >>> wave(3, seed=0)(torch.zeros(7, 2), (torch.tensor(1.0), torch.tensor(1.0))).shape
+    torch.Size([7, 3])
+    """
+    generator = torch.Generator().manual_seed(seed)
+    frequency = torch.randn(2, channels, generator=generator, dtype=torch.float64)
+    phase = 2 * math.pi * torch.rand(channels, generator=generator, dtype=torch.float64)
+
+    def value(x: Tensor, at: Point) -> Tensor:
+        scale = (at[0] ** 2 + at[1] ** 2).sqrt().to(x)
+        return torch.sin(x / scale @ frequency.to(x) + phase.to(x))
+
+    return value
+
+
+def scales(n: int, first: float = 100.0, last: float = 1e-4) -> tuple[Tensor, Tensor]:
+    """n points (1, s) with s even in its logarithm, from `first` down to `last`.
+
+    >>> scales(3, 100.0, 1.0)[1].tolist()
+    [100.0, 10.0, 1.0]
+    """
+    s = torch.logspace(math.log10(first), math.log10(last), n, dtype=torch.float64)
+    return torch.ones_like(s), s
+
+
+def trap(x: Tensor, t: Tensor) -> Tensor:
+    """log f_1/f_2 of the counterexample to Theorem 1 as it is stated, tokens ±1, linear path.
+
+    f is positive and smooth for t < 1, and its log is Lipschitz in t along every trajectory. It
+    undoes the kernel: the mean is -tanh(3x), and all trajectories end at the midpoint.
+
+    >>> mean = two_tokens(trap)(torch.tensor([0.5]), (torch.tensor(0.5), torch.tensor(0.5)))
+    >>> torch.allclose(mean, -torch.tanh(torch.tensor([1.5])))
+    True
+    """
+    return -2 * t * x / (1 - t) ** 2 - 6 * x
+
+
+def lipschitz(x: Tensor, t: Tensor) -> Tensor:
+    """log f_1/f_2 with the same pull to the midpoint, but Lipschitz in x at all t: no trap.
+
+    >>> lipschitz(torch.tensor(0.0), torch.tensor(0.5)).item()
+    -0.0
+    """
+    return -4 * torch.tanh(2 * x)
+
+
+def two_tokens(log_odds: LogOdds) -> Mean:
+    """The hull predictor of the tokens ±1 on the linear path, with this log f_1/f_2.
+
+    >>> mean = two_tokens(lambda x, t: 0 * x)
+    >>> mean(torch.tensor([0.0]), (torch.tensor(0.5), torch.tensor(0.5))).item()
+    0.0
+    """
+
+    def mean(x: Tensor, at: Point) -> Tensor:
+        alpha, sigma = at
+        return torch.tanh((log_odds(x, alpha) + 2 * alpha * x / sigma**2) / 2)
+
+    return mean
+
+
+def lipschitz_constant(
+    log_odds: LogOdds, xs: Float64[Tensor, "K n"], times: Float64[Tensor, " K"]
+) -> float:
+    """The largest |change of log f_1/f_2| / |change of t| along trajectories: Theorem 1's L̃.
+
+    >>> t = torch.tensor([0.0, 0.5], dtype=torch.float64)
+    >>> lipschitz_constant(lambda x, t: 3 * x, t[:, None], t)
+    3.0
+    """
+    values = log_odds(xs, times[:, None])
+    return float((values.diff(dim=0).abs() / times.diff()[:, None]).max())
