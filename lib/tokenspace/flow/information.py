@@ -80,7 +80,7 @@ def nll_bound(
 
 
 def fit_gumbel(gammas: Float64[Tensor, " G"], density: Float64[Tensor, " G"]) -> Gumbel:
-    """The schedule whose γ has this density's mean and variance: noise where there is most to learn.
+    """The schedule whose γ has this density's mean and variance, so that times fall on it.
 
     >>> gammas = torch.linspace(-8, 20, 2000, dtype=torch.float64)
     >>> z = (gammas - 1.5) / 0.8

@@ -140,8 +140,8 @@ def stratified(n: int, generator: torch.Generator, eps: float = 1e-5) -> Float64
 
 
 def corrupt(
-    e: Float[Tensor, "*B L d"], gamma: Float[Tensor, "*B"], noise: Float[Tensor, "*B L d"]
-) -> Float[Tensor, "*B L d"]:
+    e: Float[Tensor, "*N d"], gamma: Float[Tensor, "*B"], noise: Float[Tensor, "*N d"]
+) -> Float[Tensor, "*N d"]:
     """x = α e + σ z on the variance-preserving path.
 
     >>> corrupt(torch.ones(1, 1, 1), torch.tensor([-40.0]), torch.zeros(1, 1, 1)).item()

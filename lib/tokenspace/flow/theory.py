@@ -49,11 +49,11 @@ def brute_force(
 
 
 def leave_one_out(
-    logits: Float[Tensor, "*B L V"],
-    x: Float[Tensor, "*B L d"],
+    logits: Float[Tensor, "*N V"],
+    x: Float[Tensor, "*N d"],
     gamma: Float[Tensor, "*B"],
     E: Float[Tensor, "V d"],
-) -> Float[Tensor, "*B L V"]:
+) -> Float[Tensor, "*N V"]:
     """Proposition 1 backwards: log P(s_i = j | x_(-i)) = logit less the token's own kernel.
 
     >>> x, gamma, E = torch.ones(1, 1, 2), torch.zeros(1), torch.eye(2)

@@ -1,0 +1,199 @@
+"""The path against closed forms, the paper's released numbers, and the linear path."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tokenspace.errors import ParameterError
+from tokenspace.flow.path import (
+    Gumbel,
+    corrupt,
+    euler,
+    follow,
+    gamma_of,
+    kernel_scale,
+    linear,
+    loss_weight,
+    move,
+    preserving,
+    snr,
+    stratified,
+    time_of,
+    velocity,
+)
+
+GAMMAS = torch.linspace(-12, 12, 97, dtype=torch.float64)
+RELEASED = Gumbel(4.9563, 0.9637)
+
+
+def noise(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+# --- closed forms
+
+
+def test_the_path_preserves_variance_and_gamma_is_noise_over_signal():
+    alpha, sigma = preserving(GAMMAS)
+    torch.testing.assert_close(alpha**2 + sigma**2, torch.ones_like(GAMMAS))
+    torch.testing.assert_close((sigma**2 / alpha**2).log(), GAMMAS)
+    torch.testing.assert_close(snr(GAMMAS), alpha**2 / sigma**2)
+
+
+def test_time_of_gamma_is_the_linear_time_of_the_same_snr():
+    alpha, sigma = linear(time_of(GAMMAS))
+    torch.testing.assert_close((alpha / sigma) ** 2, snr(GAMMAS))
+    torch.testing.assert_close(time_of(GAMMAS), 1 / (1 + (GAMMAS / 2).exp()))
+    torch.testing.assert_close(gamma_of(time_of(GAMMAS)), GAMMAS)
+
+
+def test_kernel_scale_is_alpha_over_sigma_squared():
+    alpha, sigma = preserving(GAMMAS)
+    torch.testing.assert_close(kernel_scale(GAMMAS), alpha / sigma**2)
+
+
+def test_the_loss_weight_is_one_over_the_squared_time_left():
+    expected = (1 - time_of(GAMMAS)) ** -2
+    torch.testing.assert_close(loss_weight(*preserving(GAMMAS)), expected)
+    torch.testing.assert_close(loss_weight(*linear(time_of(GAMMAS))), expected)
+
+
+@pytest.mark.parametrize(
+    ("u", "gamma", "ratio", "weight"),
+    [
+        (1e-5, 2.6015, 3.6721, 1.6188),
+        (1 / 128, 3.4342, 5.5685, 1.3914),
+        (0.5, 5.3095, 14.2215, 1.1456),
+        (127 / 128, 9.6284, 123.2497, 1.0163),
+    ],
+)
+def test_the_released_schedule(u, gamma, ratio, weight):
+    at = RELEASED.gamma(torch.tensor(u, dtype=torch.float64))
+    alpha, sigma = preserving(at)
+    assert float(at) == pytest.approx(gamma, abs=1e-4)
+    assert float(sigma / alpha) == pytest.approx(ratio, rel=1e-4)
+    assert float(loss_weight(alpha, sigma)) == pytest.approx(weight, abs=1e-4)
+
+
+@pytest.mark.parametrize(("n", "end"), [(32, 0.143), (64, 0.152), (512, 0.176)])
+def test_the_released_grid_never_reaches_the_data(n, end):
+    grid = RELEASED.grid(n)
+    assert len(grid) == n
+    assert bool((grid.diff() < 0).all())
+    assert float(time_of(grid[-1])) == pytest.approx(end, abs=5e-4)
+
+
+def test_the_released_schedule_is_clamped_at_t_of_a_fifth():
+    assert float(time_of(RELEASED.gamma(torch.tensor(0.0)))) == pytest.approx(0.214, abs=5e-4)
+
+
+def test_gumbel_and_its_inverse():
+    u = torch.linspace(0.001, 0.999, 50, dtype=torch.float64)
+    torch.testing.assert_close(RELEASED.u(RELEASED.gamma(u)), u)
+
+
+@pytest.mark.parametrize("n", [1, 7, 64])
+def test_stratified_times_have_one_in_each_stratum(n):
+    eps = 1e-5
+    u = stratified(n, torch.Generator().manual_seed(n), eps)
+    strata = ((u - eps) / (1 - 2 * eps) * n).floor().sort().values
+    assert strata.tolist() == list(range(n))
+
+
+def test_stratified_times_come_shuffled():
+    u = stratified(64, torch.Generator().manual_seed(0))
+    assert not bool((u.diff() > 0).all())
+
+
+# --- one step, told in several ways
+
+
+@given(st.floats(-8, 8), st.floats(0.01, 6))
+def test_euler_on_the_preserving_path_is_euler_on_the_linear_one(gamma, down):
+    now, then = (torch.tensor(g, dtype=torch.float64) for g in (gamma, gamma - down))
+    x, mean = noise(5, 3, 4), noise(5, 3, 4, seed=1)
+    moved = euler(x, mean, now, then)
+    s, t = time_of(now), time_of(then)
+    scale = [sum(preserving(g)) for g in (now, then)]  # x_linear = x / (α + σ)
+    by_linear = x / scale[0] + (t - s) / (1 - s) * (mean - x / scale[0])
+    torch.testing.assert_close(moved / scale[1], by_linear)
+    torch.testing.assert_close(moved / scale[1], move(x / scale[0], mean, linear(s), linear(t)))
+
+
+def test_euler_is_ddim():
+    """x' = α' μ + σ' ε̂, with ε̂ the noise that x holds if μ is right."""
+    x, mean = noise(4, 3, 2), noise(4, 3, 2, seed=1)
+    now, then = torch.tensor([0.0, 1.0, 2.0, 3.0]).double(), torch.tensor(-1.0).double()
+    (alpha, sigma), (a, s) = preserving(now), preserving(then)
+    estimate = (x - alpha[:, None, None] * mean) / sigma[:, None, None]
+    torch.testing.assert_close(euler(x, mean, now, then.expand(4)), a * mean + s * estimate)
+
+
+@pytest.mark.parametrize("guidance", [0.0, 0.1, 1.5])
+def test_guidance_is_equation_32(guidance):
+    x, mean = noise(2, 3, 4), noise(2, 3, 4, seed=1)
+    now, then = torch.tensor(2.0).double(), torch.tensor(-1.0).double()
+    (alpha, sigma), (a, s) = preserving(now), preserving(then)
+    estimate = (x - alpha * mean) / sigma
+    expected = a * (x / alpha + (1 + guidance) * (s / a - sigma / alpha) * estimate)
+    torch.testing.assert_close(euler(x, mean, now, then, guidance), expected)
+
+
+def test_a_step_is_the_velocity_for_a_short_time():
+    x, mean, t, h = noise(3, 2), noise(3, 2, seed=1), torch.tensor(0.3).double(), 1e-6
+    v = velocity(x, mean, linear(t), (torch.tensor(1.0), torch.tensor(-1.0)))
+    torch.testing.assert_close(v, (mean - x) / (1 - t))
+    torch.testing.assert_close((move(x, mean, linear(t), linear(t + h)) - x) / h, v)
+    gamma = torch.tensor(0.7).double().requires_grad_()
+    point = preserving(gamma)
+    rate = tuple(torch.autograd.grad(p, gamma, retain_graph=True)[0] for p in point)
+    at = tuple(p.detach() for p in point)
+    moved = euler(x, mean, gamma.detach(), gamma.detach() - h)
+    torch.testing.assert_close((x - moved) / h, velocity(x, mean, at, rate), rtol=1e-5, atol=1e-6)
+
+
+def test_a_trajectory_of_true_means_is_the_corruption_path():
+    e, z = noise(2, 3, 4), noise(2, 3, 4, seed=1)
+    gammas = torch.tensor([5.0, 2.0, 0.0, -3.0]).double()
+    xs, means = follow(lambda x, at: e, corrupt(e, gammas[0], z), preserving(gammas))
+    assert means.shape == (3, 2, 3, 4)
+    for x, gamma in zip(xs, gammas, strict=True):
+        torch.testing.assert_close(x, corrupt(e, gamma, z))
+
+
+def test_the_proof_s_mismatch():
+    a = torch.linspace(0, 1, 11, dtype=torch.float64)
+    torch.testing.assert_close(1 - a - (1 - a**2) / 2, (1 - a) ** 2 / 2)
+
+
+# --- refused
+
+
+@pytest.mark.parametrize("t", [-0.1, 1.1, math.nan])
+def test_times_outside_the_unit_interval_are_refused(t):
+    with pytest.raises(ParameterError, match=r"isn't in \[0, 1\]"):
+        linear(torch.tensor(t))
+
+
+@pytest.mark.parametrize("guidance", [-0.1, math.nan, math.inf])
+def test_guidance_out_of_range_is_refused(guidance):
+    one = torch.ones(1, 1)
+    with pytest.raises(ParameterError, match=f"w_ug = {guidance}"):
+        euler(one, one, torch.tensor(0.0), torch.tensor(-1.0), guidance)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"scale": 0.0}, {"scale": -1.0}, {"loc": math.nan}, {"eps": 0.5}, {"eps": 0.0}]
+)
+def test_a_schedule_that_is_none_is_refused(settings):
+    with pytest.raises(ParameterError, match=r"Gumbel\(loc="):
+        Gumbel(**{"loc": 0.0, "scale": 1.0} | settings)
+
+
+def test_a_grid_without_points_is_refused():
+    with pytest.raises(ParameterError, match="0 points"):
+        RELEASED.grid(0)

@@ -1,0 +1,217 @@
+"""Predictors against the exact kernel, and every input that is none."""
+
+import math
+
+import pytest
+import torch
+
+from tokenspace.errors import ParameterError, TableError
+from tokenspace.flow.laws import check_logits, check_simplex
+from tokenspace.flow.path import kernel_scale, preserving
+from tokenspace.flow.predictor import (
+    Hull,
+    Unconstrained,
+    check_rows,
+    context_free,
+    embeddings,
+    log_kernel,
+    proposition_2,
+)
+
+V, D = 6, 8
+GAMMA = torch.tensor([3.0, 0.0, -2.0])
+
+
+def noise(*shape, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def zero_head(x, gamma, c):
+    return torch.zeros(*x.shape[:2], V)
+
+
+@pytest.mark.parametrize("kind", ["orthonormal", "gaussian"])
+def test_an_untrained_hull_is_the_context_free_mean(kind):
+    E, x = embeddings(V, D, 0, kind), noise(3, 5, D)
+    hull = Hull(zero_head, E)(x, GAMMA, torch.zeros_like(x))
+    expected = context_free(x, GAMMA, E, torch.full((V,), 1 / V))
+    torch.testing.assert_close(hull.mean, expected.mean, atol=1e-5, rtol=0)
+
+
+def test_the_shortcut_is_the_exact_kernel_for_rows_of_one_norm_only():
+    x = noise(3, 5, D)
+    for E, same in ((embeddings(V, D, 0), True), (noise(V, D, seed=1), False)):
+        short = kernel_scale(GAMMA)[:, None, None] * (x @ E.mT)
+        exact = log_kernel(x, *preserving(GAMMA), E)
+        by_distance = torch.stack(
+            [
+                -(torch.cdist(row, a * E) ** 2) / (2 * s**2)
+                for row, a, s in zip(x, *preserving(GAMMA), strict=True)
+            ]
+        )
+        torch.testing.assert_close(
+            exact.log_softmax(-1), by_distance.log_softmax(-1), atol=2e-3, rtol=1e-3
+        )
+        close = torch.allclose(short.softmax(-1), exact.softmax(-1), atol=1e-4)
+        assert close == same
+
+
+def test_a_constant_network_is_a_prior():
+    prior = torch.tensor([0.4, 0.3, 0.1, 0.1, 0.05, 0.05])
+    E, x = embeddings(V, D, 0), noise(3, 5, D)
+    hull = Hull(lambda x, gamma, c: prior.log().expand(3, 5, V), E)(x, GAMMA, torch.zeros_like(x))
+    expected = context_free(x, GAMMA, E, prior)
+    torch.testing.assert_close(hull.mean, expected.mean, atol=1e-5, rtol=0)
+
+
+def test_the_jacobian_of_the_mean_is_the_covariance_of_the_tokens():
+    """∂μ/∂x = (α/σ²) Cov_w(e) where f doesn't depend on x."""
+    E, gamma = embeddings(V, D, 0, "gaussian").double(), torch.tensor(0.5).double()
+    prior, x = torch.full((V,), 1 / V).double(), noise(D).double()
+    mean = lambda x: context_free(x, gamma, E, prior)  # noqa: E731
+    jacobian = torch.autograd.functional.jacobian(lambda x: mean(x).mean, x)
+    w = mean(x).logits.softmax(-1)
+    centred = E - w @ E
+    torch.testing.assert_close(jacobian, kernel_scale(gamma) * centred.mT @ (w[:, None] * centred))
+
+
+def test_one_hot_rows_and_a_random_rotation_of_them_predict_the_same_tokens():
+    E, x = math.sqrt(V) * torch.eye(V), noise(3, 5, V)
+    Q = embeddings(V, V, 3) / math.sqrt(V)
+    a = Hull(zero_head, E)(x, GAMMA, x)
+    b = Hull(zero_head, E @ Q)(x @ Q, GAMMA, x)
+    torch.testing.assert_close(a.logits, b.logits, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(a.mean @ Q, b.mean, atol=1e-4, rtol=1e-4)
+
+
+def test_the_hull_keeps_double_inputs_double_and_raises_half_networks():
+    E = embeddings(V, D, 0)
+    x, half = noise(3, 5, D).double(), lambda x, gamma, c: zero_head(x, gamma, c).bfloat16()
+    assert Hull(zero_head, E)(x, GAMMA, x).mean.dtype == torch.float64
+    assert Hull(half, E, skip=False)(x.float(), GAMMA, x).mean.dtype == torch.float32
+
+
+def test_the_hull_is_not_rounded_by_autocast():
+    E, x = embeddings(V, D, 0), noise(3, 5, D)
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = Hull(zero_head, E)(x, GAMMA, x)
+    torch.testing.assert_close(inside.mean, Hull(zero_head, E)(x, GAMMA, x).mean)
+
+
+def test_without_the_skip_rows_may_have_any_norm():
+    hull = Hull(zero_head, noise(V, D), skip=False)
+    assert hull(noise(3, 5, D), GAMMA, noise(3, 5, D)).mean.shape == (3, 5, D)
+
+
+def test_a_trainable_table_is_a_parameter_and_a_fixed_one_is_not():
+    assert not list(Hull(zero_head, embeddings(V, D, 0)).parameters())
+    table = torch.nn.Parameter(embeddings(V, D, 0))
+    assert [id(p) for p in Hull(zero_head, table).parameters()] == [id(table)]
+
+
+def test_equal_rows_have_no_loss():
+    """The collapse that a trainable table ends in under the squared error alone."""
+    E = torch.ones(V, D)
+    mean = Hull(zero_head, E)(noise(3, 5, D), GAMMA, noise(3, 5, D)).mean
+    torch.testing.assert_close(mean, E[torch.zeros(3, 5, dtype=torch.long)])
+
+
+def test_unconstrained_means_are_rounded_to_the_nearest_row():
+    E = noise(V, D)
+    free = Unconstrained(lambda x, gamma, c: x, E)
+    x = noise(3, 5, D, seed=1)
+    nearest = torch.cdist(x, E.expand(3, V, D)).argmin(-1)
+    assert torch.equal(free(x, GAMMA, x).logits.argmax(-1), nearest)
+
+
+def test_proposition_2_on_the_corruption_path_tends_to_the_token():
+    e, z, gamma = noise(1, 1, D), noise(1, 1, D, seed=1), torch.tensor([-30.0])
+    alpha, sigma = preserving(gamma)
+    torch.testing.assert_close(proposition_2(alpha * e + sigma * z, gamma), e, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("kind", "d"), [("orthonormal", 6), ("orthonormal", 9), ("gaussian", 3)])
+def test_rows_have_norm_root_d(kind, d):
+    E = embeddings(6, d, 1, kind)
+    torch.testing.assert_close(E.norm(dim=1), torch.full((6,), math.sqrt(d)))
+    if kind == "orthonormal":
+        torch.testing.assert_close(E @ E.mT, d * torch.eye(6), atol=1e-4, rtol=0)
+
+
+# --- refused
+
+
+def test_more_orthogonal_rows_than_dimensions_are_refused():
+    with pytest.raises(ParameterError, match="6 orthogonal rows don't fit in d = 5"):
+        embeddings(6, 5, 0)
+
+
+def test_rows_of_unequal_norm_are_refused_where_the_shortcut_needs_equal_ones():
+    E = embeddings(V, D, 0)
+    E[4] *= 1.1
+    with pytest.raises(TableError, match=r"from 2\.828 .* to 3\.111 \(row 4\).*skip=False"):
+        Hull(zero_head, E)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_rows_that_are_not_finite_are_named(value):
+    E = embeddings(V, D, 0)
+    E[2, 3] = value
+    with pytest.raises(TableError, match=r"1 of 6 rows of E aren't finite: rows \[2\]"):
+        check_rows(E)
+
+
+def test_rows_of_zero_are_refused():
+    with pytest.raises(TableError, match="one norm above 0"):
+        check_rows(torch.zeros(3, 4))
+
+
+def test_rows_rounded_to_half_precision_are_no_longer_of_one_norm():
+    with pytest.raises(TableError, match="in fp32"):
+        check_rows(embeddings(50, 64, 0, "gaussian").bfloat16().float())
+
+
+def test_a_row_that_is_masked_everywhere_is_named():
+    logits = torch.zeros(2, 3, 4)
+    logits[1, 2] = -math.inf
+    logits[0, 0, :3] = -math.inf  # one token is left: fine
+    with pytest.raises(ParameterError, match=r"1 of 6 rows .*-inf everywhere: at \[\[1, 2\]\]"):
+        check_logits(logits)
+
+
+def test_a_hull_in_eval_mode_names_the_position_with_no_token_left():
+    logits = torch.zeros(3, 5, V)
+    logits[2, 4] = -math.inf
+    hull = Hull(lambda x, gamma, c: logits, embeddings(V, D, 0)).eval()
+    with pytest.raises(ParameterError, match=r"at \[\[2, 4\]\]"):
+        hull(noise(3, 5, D), GAMMA, noise(3, 5, D))
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_logits_that_are_no_numbers_are_named(value):
+    logits = torch.zeros(3, 4)
+    logits[1, 2] = value
+    with pytest.raises(ParameterError, match=r"NaN or \+inf: at \[\[1\]\]"):
+        check_logits(logits)
+
+
+def test_probabilities_passed_for_logits_are_refused():
+    with pytest.raises(ParameterError, match="are probabilities"):
+        check_logits(torch.softmax(noise(4, 7), -1))
+    check_logits(torch.zeros(4, 7))
+
+
+@pytest.mark.parametrize(
+    "p", [[1.0, 2.0, 3.0], [0.5, 0.5, 0.5], [1.2, -0.2, 0.0], [math.nan, 1, 0]]
+)
+def test_logits_passed_for_probabilities_are_refused(p):
+    with pytest.raises(ParameterError, match="off the simplex"):
+        check_simplex(torch.tensor(p))
+    with pytest.raises(ParameterError, match="softmax first"):
+        context_free(noise(1, 1, 4), GAMMA[:1], embeddings(3, 4, 0), torch.tensor(p))
+
+
+def test_a_head_of_another_width_is_refused():
+    free = Unconstrained(lambda x, gamma, c: zero_head(x, gamma, c), embeddings(V, D, 0))
+    with pytest.raises(ParameterError, match=r"gives \(3, 5, 6\) for x of shape \(3, 5, 8\)"):
+        free(noise(3, 5, D), GAMMA, noise(3, 5, D))
