@@ -20,8 +20,9 @@ from threading import Thread
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
-API = re.compile(r"/api/models/(?P<repo>[^/]+/[^/]+)(?:/revision/(?P<revision>.+))?")
-RESOLVE = re.compile(r"/(?P<repo>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
+NAME = "(?P<repo>(?:datasets/)?[^/]+/[^/]+)"
+API = re.compile(rf"/api/(?:models/)?{NAME}(?:/revision/(?P<revision>.+))?")
+RESOLVE = re.compile(rf"/{NAME}/resolve/(?P<revision>[^/]+)/(?P<file>.+)")
 PAGE = b"<!DOCTYPE html><html><body>Please log in</body></html>"
 
 
@@ -70,7 +71,10 @@ class HubServer:
     def add(
         self, repo: str, files: dict[str, bytes], *, gated: bool = False, revision: str = "main"
     ) -> str:
-        """Publish files as one commit of a repository; returns the commit."""
+        """Publish files as one commit of a repository; returns the commit.
+
+        A dataset's repository is called "datasets/org/name".
+        """
         content = b"".join(name.encode() + data for name, data in sorted(files.items()))
         commit = hashlib.sha1(repo.encode() + content).hexdigest()
         known = self.repos.get(repo)
@@ -155,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         if found is None:
             return self._refuse(404, "RevisionNotFound", f"Invalid rev id: {revision}")
         siblings = [{"rfilename": name} for name in found[1]]
-        body = {"id": repo, "modelId": repo, "sha": found[0], "siblings": siblings}
+        body = {"id": repo.removeprefix("datasets/"), "sha": found[0], "siblings": siblings}
         return self._answer(200, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
     def _resolve(self, repo: str, revision: str, file: str) -> None:

@@ -21,18 +21,18 @@ from tokenspace.sources.catalogue import offline_hint
 
 
 @contextmanager
-def explained(repo: str, revision: str) -> Iterator[None]:
-    """Turn every error of a Hub call inside the block into a SourceError."""
+def explained(repo: str, revision: str, kind: str = "model") -> Iterator[None]:
+    """Turn every error of a Hub call inside the block into a SourceError; a model or a dataset."""
     try:
         yield
     except HfHubHTTPError as error:
-        raise SourceError(_refused(error, repo, revision)) from error
+        raise SourceError(_refused(error, repo, revision, kind)) from error
     except (OfflineModeIsEnabled, LocalEntryNotFoundError, httpx2.TransportError) as error:
-        raise SourceError(_unreachable(error, repo, revision)) from error
+        raise SourceError(_unreachable(error, repo, revision, kind)) from error
     except httpx2.HTTPError as error:
         raise SourceError(f"{repo}: {type(error).__name__}: {error}") from error
     except HFValidationError as error:
-        raise SourceError(f"{repo} can't be the id of a model on the Hub: {error}") from error
+        raise SourceError(f"{repo} can't be the id of a {kind} on the Hub: {error}") from error
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise SourceError(
             f"{repo}: {constants.ENDPOINT} didn't answer as the Hub does ({error}). If "
@@ -47,8 +47,8 @@ def explained(repo: str, revision: str) -> Iterator[None]:
         ) from error
 
 
-def _refused(error: HfHubHTTPError, repo: str, revision: str) -> str:
-    site = f"{constants.ENDPOINT}/{repo}"
+def _refused(error: HfHubHTTPError, repo: str, revision: str, kind: str) -> str:
+    site = f"{constants.ENDPOINT}/{'' if kind == 'model' else f'{kind}s/'}{repo}"
     status = error.response.status_code
     if isinstance(error, GatedRepoError):
         return f"{repo} is gated: accept its terms at {site}, then `hf auth login`."
@@ -58,7 +58,7 @@ def _refused(error: HfHubHTTPError, repo: str, revision: str) -> str:
         return f"{repo} lists a file that it doesn't serve: {error.server_message or status}."
     if isinstance(error, RepositoryNotFoundError) or status in (401, 403):
         return (
-            f"{repo}: no such public model at {constants.ENDPOINT} (HTTP {status}). Check the "
+            f"{repo}: no such public {kind} at {constants.ENDPOINT} (HTTP {status}). Check the "
             "spelling; a private or gated one needs `hf auth login` with an account that may "
             "read it."
         )
@@ -66,10 +66,11 @@ def _refused(error: HfHubHTTPError, repo: str, revision: str) -> str:
     return f"{repo}: {constants.ENDPOINT} answered HTTP {status}{said}. Try again later."
 
 
-def _unreachable(error: Exception, repo: str, revision: str) -> str:
+def _unreachable(error: Exception, repo: str, revision: str, kind: str) -> str:
     if isinstance(error, OfflineModeIsEnabled):
-        reason = "HF_HUB_OFFLINE is set and this table isn't in the cache yet"
+        reason = f"HF_HUB_OFFLINE is set and this {kind} isn't in the cache yet"
     else:
         cause = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else error
         reason = f"{constants.ENDPOINT} can't be reached ({cause or error})"
-    return f"{repo} at {revision}: {reason}. {offline_hint()}"
+    works = offline_hint() if kind == "model" else "'shakespeare' and files of text work offline."
+    return f"{repo} at {revision}: {reason}. {works}"

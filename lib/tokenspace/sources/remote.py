@@ -9,7 +9,7 @@ import json
 import os
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import quote
@@ -33,21 +33,22 @@ from tokenspace.sources.safetensors_file import (
 
 
 class HubRepo:
-    """A model's files on the Hub at one commit; large files are never fetched whole.
+    """A model's or dataset's files on the Hub at one commit; a model's are never fetched whole.
 
-    Raises SourceError for a model, revision or server that can't be read. Without a network (or
-    with HF_HUB_OFFLINE) it works from what was fetched before.
+    Raises SourceError for a repository, revision or server that can't be read. Without a network
+    (or with HF_HUB_OFFLINE) it works from what was fetched before.
     """
 
-    def __init__(self, repo: str, revision: str | None = None) -> None:
-        self.repo, self.revision = repo, revision or constants.DEFAULT_REVISION
-        with explained(repo, self.revision):
-            folder = Path(constants.HF_HUB_CACHE) / repo_folder_name(
-                repo_id=repo, repo_type="model"
-            )
+    def __init__(self, repo: str, revision: str | None = None, kind: str = "model") -> None:
+        self.repo, self.revision, self.kind = repo, revision or constants.DEFAULT_REVISION, kind
+        with self._explained():
+            folder = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=repo, repo_type=kind)
             self._kept = folder / "tables"
             self.commit, self.files = self._listing()
         self.where = f"{repo}@{self.commit[:12]}"
+
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self.repo, self.revision, self.kind)
 
     def _listing(self) -> tuple[str, list[str]]:
         """The commit and its files; from disk for a known commit or without a network."""
@@ -55,9 +56,9 @@ class HubRepo:
         if constants.REGEX_COMMIT_OID.fullmatch(self.revision) and memo.exists():
             return _read_listing(memo)
         try:
-            info = HfApi(endpoint=constants.ENDPOINT).model_info(
-                self.repo, revision=self.revision, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT
-            )
+            api = HfApi(endpoint=constants.ENDPOINT)
+            ask = api.model_info if self.kind == "model" else api.dataset_info
+            info = ask(self.repo, revision=self.revision, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT)
         except (OfflineModeIsEnabled, httpx2.TransportError):
             if memo.exists():
                 return _read_listing(memo)
@@ -77,11 +78,12 @@ class HubRepo:
         return info.sha, files
 
     def small(self, name: str) -> Path:
-        with explained(self.repo, self.revision):
+        with self._explained():
             return Path(
                 hf_hub_download(
                     self.repo,
                     name,
+                    repo_type=self.kind,
                     revision=self.commit,
                     cache_dir=constants.HF_HUB_CACHE,
                     endpoint=constants.ENDPOINT,
@@ -126,7 +128,7 @@ class HubRepo:
 
                     self._fetch(name, entry.start, entry.end, write)
 
-            with explained(self.repo, self.revision):
+            with self._explained():
                 _keep(kept, fill)
         return read_tensor(kept, read_header(kept)[entry.name])
 
@@ -139,7 +141,7 @@ class HubRepo:
 
     def _fetch(self, name: str, start: int, end: int, write: Callable[[bytes], object]) -> int:
         url = hf_hub_url(self.repo, name, revision=self.commit, endpoint=constants.ENDPOINT)
-        with explained(self.repo, self.revision):
+        with self._explained():
             return fetch(url, f"{self.where}/{name}", start, end, self.commit, write)
 
 
