@@ -32,7 +32,7 @@ class MarkovMixture:
 
     weights: Float64[Tensor, " K"]
     initial: Float64[Tensor, "K V"]
-    transitions: Float64[Tensor, "K V V"]
+    transitions: Float64[Tensor, "K ..."]  # (K, V, V)
 
     def __post_init__(self) -> None:
         K, V = self.initial.shape
@@ -162,6 +162,25 @@ class MarkovMixture:
         """
         before = self.chain_marginals(L)[:-1].mean(0)
         return torch.einsum("k,ku,kuv->uv", self.weights, before, self.transitions)
+
+    def log_odds_bound(self) -> float:
+        """The most that any context can favour one token over another, in nats.
+
+        Given the rest of a sequence, token u has at most e^bound times the odds of token v: the
+        largest ratio on the way in plus the largest on the way out, in one chain. It bounds the
+        `excess` of the oracle's certificates; +inf where something can't be.
+
+        >>> round(MarkovMixture.random(floor=1.0, components=1).log_odds_bound(), 6) > 0
+        True
+        """
+        first, step = self.logs
+        if bool(step.isneginf().any() | first.isneginf().any()):
+            return math.inf
+        K, V = first.shape
+        into = torch.cat([step, first[:, None], torch.zeros(K, 1, V)], 1)  # or first, or no way
+        out = torch.cat([step, torch.zeros(K, V, 1)], 2)
+        gain = (into[..., None] - into[..., None, :]).amax(1)  # (K, u, v)
+        return float((gain + (out[:, :, None] - out[:, None]).amax(-1)).max())
 
     def oracle(self, E: Float[Tensor, "V d"]) -> "Oracle":
         """The exact denoiser E[e | x] of sequences embedded by E.
