@@ -1,0 +1,110 @@
+"""Capture: trajectories end where their certificates say, at every step size."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokenspace.errors import ParameterError
+from tokenspace.flow.certificates import audit, certify, excess_of, geometry, margin, threshold
+from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.path import follow
+from tokenspace.flow.predictor import embeddings, log_kernel
+
+
+def noise(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def test_the_margin_is_the_distance_to_the_voronoi_face_times_that_of_the_rows():
+    E, y = noise(5, 3), noise(40, 3, seed=1)
+    token, m = margin(y, E)
+    for row, v, found in zip(y, token, m, strict=True):
+        faces = [float((row - (E[u] + E[v]) / 2) @ (E[v] - E[u])) for u in range(5) if u != int(v)]
+        assert float(found) == pytest.approx(min(faces), abs=1e-9)
+    assert bool((m >= 0).all())
+
+
+def test_geometry_by_hand():
+    E = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+    assert geometry(E) == pytest.approx((0.5, 5.0))
+
+
+def test_the_threshold_by_hand():
+    E = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+    by_hand = 0.01 * (2 * 1.5 + math.log(2 * 2 * (0.5 + 12.5) / 0.5))
+    assert float(threshold(torch.tensor(0.1), 3.0, E)) == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_excess_is_what_was_added_to_the_kernel():
+    E, y, s = noise(5, 3), noise(40, 3, seed=1), torch.tensor(0.7).double()
+    added = 2 * torch.rand(40, 5, generator=torch.Generator().manual_seed(0)).double() - 1
+    logits = added + log_kernel(y, torch.ones_like(s), s, E)
+    token, _ = margin(y, E)
+    expected = added.amax(1) - added.gather(1, token[:, None])[:, 0]
+    torch.testing.assert_close(excess_of(logits, y, s, E), expected)
+    assert bool((expected <= 2).all())  # a logit error of at most B: an excess of at most 2B
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.floats(0, 8), st.integers(2, 12))
+def test_a_certified_trajectory_ends_at_its_token_whatever_the_error_and_the_steps(
+    seed, bound, steps
+):
+    """The error is redrawn at every step and point: only its bound is kept."""
+    E, generator = noise(5, 2, seed=seed), torch.Generator().manual_seed(seed)
+    s = torch.logspace(0, -4, steps + 1).double() * geometry(E)[0] ** 0.5
+
+    def mean(y, at):
+        error = bound * (2 * torch.randint(2, (len(y), 5), generator=generator) - 1)
+        return (log_kernel(y, *at, E) + error).softmax(-1) @ E
+
+    ys, _ = follow(mean, noise(60, 2, seed=seed + 1), (torch.ones_like(s), s))
+    named = torch.stack([certify(y, at, E, 2 * bound) for y, at in zip(ys, s, strict=True)])
+    final, _ = margin(ys[-1], E)
+    wrong, _ = audit(named, final)
+    assert wrong == 0
+    once = (named >= 0).int().cummax(0).values
+    assert torch.equal((named >= 0).int(), once)  # a certificate is never lost again
+
+
+def test_a_captured_trajectory_closes_in_like_s():
+    E = noise(5, 2)
+    s = torch.logspace(0, -6, 200).double()
+    ys, _ = follow(
+        lambda y, at: log_kernel(y, *at, E).softmax(-1) @ E, noise(60, 2, seed=1),
+        (torch.ones_like(s), s),
+    )  # fmt: skip
+    token, _ = margin(ys[-1], E)
+    far = (ys - E[token]).norm(dim=-1)[-60:]
+    slope = (far[-1] / far[0]).log() / (s[-1] / s[-60]).log()
+    assert float((slope - 1).abs().max()) < 0.02
+
+
+def test_the_oracle_of_a_known_source_is_certified_by_the_bound_of_its_context():
+    source, E = MarkovMixture.random(V=6, branching=2), embeddings(6, 6, 0).double()
+    oracle, bound = source.oracle(E), source.log_odds_bound()
+    s = torch.logspace(2, -2, 24).double()
+
+    def mean(y, at):
+        gamma = 2 * at[1].log()
+        return oracle(y / (1 + at[1] ** 2).sqrt(), gamma).mean
+
+    ys, _ = follow(mean, s[0] * noise(40, 8, 6), (torch.ones_like(s), s))
+    named = torch.stack([certify(y, at, E, bound) for y, at in zip(ys, s, strict=True)])
+    final, _ = margin(ys[-1], E)
+    assert audit(named, final) == (0, 0)
+    assert bool((named[0] < 0).all())
+
+
+def test_an_audit_counts_what_was_wrong_and_what_was_never_certain():
+    named = torch.tensor([[-1, -1, 2], [0, -1, 2], [1, -1, 1]])
+    assert audit(named, torch.tensor([1, 0, 2])) == (2, 1)
+
+
+def test_equal_rows_are_refused():
+    with pytest.raises(ParameterError, match="two equal rows"):
+        certify(torch.zeros(1, 2), torch.tensor(0.1), torch.ones(3, 2), 0.0)

@@ -1,0 +1,241 @@
+"""The paper's statements against listing, sampling and integrating; and what is ours."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from tokenspace.errors import ParameterError
+from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.path import (
+    Gumbel,
+    corrupt,
+    follow,
+    gamma_of,
+    linear,
+    preserving,
+    snr,
+    time_of,
+)
+from tokenspace.flow.predictor import context_free, embeddings, proposition_2
+from tokenspace.flow.theory import (
+    brier,
+    brute_force,
+    extreme_share,
+    hull_average,
+    nearest_accuracy,
+    nearest_band,
+    proposition_2_bound,
+    proposition_3,
+    quantile_map,
+    theorem_grid,
+)
+
+
+def noise(*shape, seed=100):  # not the seed of the rows
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+# --- Proposition 1 (the oracle itself is in test_markov)
+
+
+def test_a_position_s_posterior_is_its_kernel_times_what_the_others_say():
+    source, E = MarkovMixture.random(V=3, components=2, branching=1), noise(3, 2)
+    gamma = torch.tensor(0.0).double()
+    x = corrupt(E[source.sample(5, 4, torch.Generator().manual_seed(0))], gamma, noise(5, 4, 2))
+    full, without = brute_force(source, x, gamma, E)
+    alpha, sigma = preserving(gamma)
+    kernel = -torch.stack([(x - alpha * e).square().sum(-1) for e in E], -1) / (2 * sigma**2)
+    torch.testing.assert_close((without + kernel).log_softmax(-1), full)
+    moved = x.clone()
+    moved[:, 1] += 1  # tells nothing to the posterior that leaves position 1 out
+    torch.testing.assert_close(brute_force(source, moved, gamma, E)[1][:, 1], without[:, 1])
+
+
+def test_too_many_sequences_to_list_are_refused():
+    source, E = MarkovMixture.random(), embeddings(12, 12, 0)
+    with pytest.raises(ParameterError, match=r"12\^5 sequences are too many"):
+        brute_force(source, torch.zeros(1, 5, 12), torch.tensor(0.0), E)
+
+
+# --- hull identity A
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.floats(0.01, 1.0), min_size=2, max_size=9), st.integers(0, 5))
+def test_every_grid_ends_at_a_mixture_of_its_start_and_a_point_of_the_hull(steps, seed):
+    t = torch.tensor([0.0, *steps], dtype=torch.float64).cumsum(0)
+    t = 0.99 * t / t[-1]
+    E, x = noise(5, 2, seed=seed), noise(7, 2, seed=seed + 1)
+    prior = torch.full((5,), 0.2).double()
+    for points in (linear(t), preserving(gamma_of(t.clamp_min(1e-4)))):
+        xs, means = follow(
+            lambda x, at: context_free(x, gamma_of(at[0] / (at[0] + at[1])), E, prior).mean,
+            x, points,
+        )  # fmt: skip
+        average = hull_average(means, points)
+        (a0, a), (s0, s) = ((p[0], p[-1]) for p in points)
+        torch.testing.assert_close(xs[-1], s / s0 * x + (a - s * a0 / s0) * average)
+        for direction in noise(20, 2, seed=9):  # in the hull: no support function is passed
+            assert bool((average @ direction <= (E @ direction).max() + 1e-9).all())
+
+
+# --- Theorem 1's grid
+
+
+@pytest.mark.parametrize(("delta", "end"), [(0.5, 0.1), (0.1, 0.1), (0.05, 0.05)])
+def test_the_coarsest_grid_that_theorem_1_allows_has_too_many_steps(delta, end):
+    t = theorem_grid(delta, end)
+    steps = len(t) - 1
+    torch.testing.assert_close(
+        t.diff() / (1 - t[1:]) ** 3, torch.full((steps,), delta).double(), rtol=1e-6, atol=0
+    )
+    assert 1 - float(t[-1]) <= end < 1 - float(t[-2])
+    assert steps == pytest.approx((end**-2 - 1) / (2 * delta), rel=0.06)
+    # the proof needs N δ² bounded, and (c) alone lets it grow like δ/2ε²
+    assert steps * delta**2 == pytest.approx(delta / (2 * end**2), rel=0.06)
+
+
+@pytest.mark.parametrize(("delta", "end"), [(0.0, 0.1), (-1.0, 0.1), (0.1, 0.0), (0.1, 1.0)])
+def test_a_grid_that_is_none_is_refused(delta, end):
+    with pytest.raises(ParameterError, match="delta = "):
+        theorem_grid(delta, end)
+
+
+# --- Proposition 2
+
+
+@pytest.mark.parametrize("gammas", [[6.0, 0.0, -4.0], [20.0, 3.0, 2.9, 2.0, -1.0, -12.0]])
+def test_proposition_2_s_flow_only_rescales_its_start(gammas):
+    gammas, x = torch.tensor(gammas).double(), noise(9, 4)
+    points = preserving(gammas)
+    xs, means = follow(lambda x, at: proposition_2(x, gamma_of(at[0] / (at[0] + at[1]))), x, points)
+    scale = points[0] + points[1]
+    torch.testing.assert_close(xs, (scale / scale[0])[:, None, None] * x)
+    torch.testing.assert_close(means, means[:1].expand_as(means))  # constant along each path
+
+
+@pytest.mark.parametrize(("d", "value"), [(2, 0.0543), (16, 0.0698), (768, 0.0774)])
+def test_proposition_2_misses_every_token_at_least_this_often(d, value):
+    bound = proposition_2_bound(d)
+    assert bound == pytest.approx(value, abs=1e-4)
+    E, x = embeddings(20, d, 0, "gaussian").double(), noise(4000, d)
+    missed = (torch.cdist(x, E).min(1).values >= 1).double().mean()  # its flow ends at N(0, I)
+    assert float(missed) >= bound - 4 * math.sqrt(bound / 4000)
+
+
+# --- Proposition 3
+
+
+@given(st.integers(0, 10_000), st.floats(0.1, 20))
+def test_a_mean_as_long_as_a_row_needs_weights_near_one_hot(seed, temperature):
+    E = embeddings(7, 4, seed, "gaussian").double()
+    weights = (temperature * noise(11, 7, seed=seed)).softmax(-1)
+    share, bound = proposition_3(weights, E)
+    assert bool((share <= bound + 1e-6).all())  # rows are of one norm in fp32
+
+
+def test_the_bound_of_proposition_3_is_met_by_orthogonal_rows():
+    weights = noise(5, 7).softmax(-1)
+    share, bound = proposition_3(weights, embeddings(7, 7, 0).double())
+    torch.testing.assert_close(share, bound)
+
+
+# --- exact flows
+
+
+def test_the_nearest_row_is_as_far_as_the_noise_and_the_second_as_orthogonality_says():
+    d, gamma = 768, torch.tensor(1.0).double()
+    E, tokens = embeddings(50, d, 0).double(), torch.arange(50).repeat(20)
+    alpha, sigma = preserving(gamma)
+    x = corrupt(E[tokens], gamma, noise(1000, d))
+    two = torch.cdist(x, alpha * E).topk(2, largest=False)
+    near, second = (two.values / (sigma * math.sqrt(d))).T
+    low, high = nearest_band(d)
+    assert (low, high) == pytest.approx((0.9408, 1.0595), abs=1e-4)
+    assert torch.equal(two.indices[:, 0], tokens)
+    inside = ((near > low) & (near < high)).double().mean()
+    assert abs(float(inside) - 0.98) < 4 * math.sqrt(0.98 * 0.02 / 1000)
+    assert stats.kstest((near**2 * d).numpy(), "chi2", args=(d,)).pvalue > 1e-3
+    expected = math.sqrt(1 + 2 * float(snr(gamma)))
+    assert expected > float(second.mean()) > 0.95 * expected  # the least of the 49 others
+
+
+@pytest.mark.parametrize(("n", "share"), [(32, 0.65), (64, 0.76), (512, 0.95)])
+def test_at_the_end_of_the_released_grid_the_nearest_row_is_often_wrong(n, share):
+    gamma = Gumbel(4.9563, 0.9637).grid(n)[-1]
+    found = nearest_accuracy(float(snr(gamma)), 50257, 768)
+    assert found == pytest.approx(share, abs=0.006)
+
+
+def test_nearest_accuracy_agrees_with_drawing():
+    V, d, gamma = 30, 40, torch.tensor(2.5).double()
+    tokens = torch.arange(V).repeat(200)
+    E = embeddings(V, d, 0).double()
+    x = corrupt(E[tokens], gamma, noise(len(tokens), d))
+    p = nearest_accuracy(float(snr(gamma)), V, d)
+    right = ((x @ E.T).argmax(1) == tokens).double().mean()
+    assert 0.2 < p < 0.8
+    assert abs(float(right) - p) < 4 * math.sqrt(p * (1 - p) / len(tokens))
+
+
+def test_for_rows_of_one_norm_all_three_decoding_rules_agree():
+    E, x = embeddings(30, 8, 0, "gaussian").double(), noise(500, 8)
+    alpha = 0.3
+    by_overlap = (x @ E.T).argmax(1)
+    assert torch.equal(by_overlap, torch.cdist(x, E).argmin(1))
+    assert torch.equal(by_overlap, torch.cdist(x / alpha, E).argmin(1))
+
+
+def test_on_a_line_the_exact_flow_is_the_quantile_map():
+    tokens, prior = torch.tensor([0.5, -1.5, 2.0]).double(), torch.tensor([0.5, 0.3, 0.2]).double()
+    x = noise(4000)
+    t = time_of(torch.linspace(14, -8, 1200).double())
+    t = torch.cat([torch.zeros(1).double(), t])
+
+    def mean(x, at):
+        logits = prior.log() + (at[0] * x * tokens - (at[0] * tokens) ** 2 / 2) / at[1] ** 2
+        return (logits.softmax(-1) @ tokens)[:, None]
+
+    xs, _ = follow(mean, x[:, None], linear(t))
+    ends = (xs[-1] - tokens).abs().argmin(1)
+    edges = torch.special.ndtri(torch.tensor([0.3, 0.8]).double())  # steps blur the edges a little
+    clear = ((x[:, None] - edges).abs() > 3e-3).all(1)
+    assert int((ends != quantile_map(x, tokens, prior))[clear].sum()) == 0
+    assert int(clear.sum()) > 3900
+
+
+# --- the loss, and what it can identify
+
+
+def test_with_orthogonal_rows_the_squared_error_is_d_times_the_brier_score():
+    E, weights = embeddings(6, 9, 0).double(), noise(40, 6).softmax(-1)
+    tokens = torch.arange(40) % 6
+    errors = (weights @ E - E[tokens]).square().sum(-1)
+    torch.testing.assert_close(errors, 9 * brier(weights, tokens), rtol=1e-5, atol=1e-5)
+
+
+def test_in_fewer_than_v_minus_one_dimensions_a_mean_does_not_tell_its_weights():
+    E = embeddings(6, 4, 0, "gaussian").double()
+    with_one = torch.cat([E, torch.ones(6, 1).double()], 1)  # Σ w = 1 is one equation more
+    free = torch.linalg.svd(with_one.T).Vh[-1]  # changes neither the mean nor the sum
+    weights = torch.full((6,), 1 / 6).double()
+    other = weights + 0.1 * free / free.abs().max()
+    assert bool((other > 0).all())
+    torch.testing.assert_close(other @ E, weights @ E)
+
+
+def test_rows_of_one_norm_are_all_extreme_points_and_raw_gaussian_rows_are_not():
+    assert extreme_share(embeddings(200, 4, 0, "gaussian")) == 1
+    shares = torch.tensor([extreme_share(noise(200, 4, seed=seed)) for seed in range(8)])
+    assert float(shares.mean()) == pytest.approx(0.29, abs=0.04)
+
+
+@pytest.mark.parametrize("d", [1, 9])
+def test_a_hull_in_too_many_dimensions_is_refused(d):
+    with pytest.raises(ParameterError, match="from 2 to 8"):
+        extreme_share(noise(20, d))
