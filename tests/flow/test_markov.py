@@ -83,7 +83,6 @@ def test_samples_have_the_listed_law():
 
 
 def test_rare_tokens_are_drawn_as_often_as_they_should_be():
-    """A tail of 1e-3 over many tokens: fp32 exponential races draw it several times too rarely."""
     V = 200
     law = torch.full((1, V), 1e-3 / (V - 1), dtype=torch.float64)
     law[0, 0] = 1 - 1e-3

@@ -91,7 +91,7 @@ class MarkovMixture:
         return (self.weights[:, None] * self.initial).log(), self.transitions.log()
 
     def sample(self, n: int, L: int, generator: torch.Generator) -> Int64[Tensor, "n L"]:
-        """n sequences of L tokens; draws are in float64, since fp32 draws tails too rarely."""
+        """n sequences of L tokens, drawn in float64."""
         chain = self.weights.multinomial(n, replacement=True, generator=generator)
         tokens = [self.initial[chain].multinomial(1, generator=generator).squeeze(1)]
         for _ in range(L - 1):
