@@ -141,6 +141,26 @@ def test_a_text_that_does_not_fit_is_refused(text, message):
         train_text(TINY, TINY.init([0.5], [0]), text[None], steps=1)
 
 
+@pytest.mark.parametrize("n_grams", [(0,), (2, 6), (-1,)])
+def test_n_grams_longer_than_a_window_are_refused(n_grams):
+    with pytest.raises(ParameterError, match="windows of 4 tokens and the next one hold 1 to 5"):
+        train_text(TINY, TINY.init([0.5], [0]), chain()[None], steps=1, n_grams=n_grams)
+
+
+def test_a_window_longer_than_the_positions_is_refused():
+    with pytest.raises(ParameterError, match="windows of 5 tokens: this model has 4 positions"):
+        TINY(TINY.init([0.5], [0]), chain(15).reshape(1, 3, 5))
+
+
+def test_a_diverging_text_run_is_said():
+    texts = chain()[None].repeat(2, 1)
+    params = TINY.init([0.5], [0, 1])
+    params["U"][1] *= 1e38
+    history = train_text(TINY, params, texts, steps=20, n_grams=(2,))
+    good, bad = history.health()
+    assert (good["diverged"], bad["diverged"], bad["finite"]) == (False, True, False)
+
+
 def test_heads_divide_the_width():
     with pytest.raises(ParameterError, match="d = 10 doesn't divide into 4"):
         CharGPT(6, d=10)

@@ -77,6 +77,40 @@ def test_a_term_is_theorem_1s_multinomial_sum(power):
             assert torch.allclose(term[0, t], expected, rtol=1e-9, atol=1e-12)
 
 
+def stirling(n, k):
+    """S₂(n, k), ways to part n things into k sets."""
+    if n == k:
+        return 1
+    return 0 if k == 0 or k > n else k * stirling(n - 1, k) + stirling(n - 1, k - 1)
+
+
+@pytest.mark.parametrize("K", range(1, 7))
+def test_erratum_d_how_often_order_m_occurs(K):
+    """B_m(K), the sum of the multinomials: with every E = U = 1 it is all that a term holds.
+
+    Printed: (m+1)! S₂(K-1, m+1), which leaves out the ways with no factor E_α (l = 0).
+    """
+    task = modular(3, 4, 4)
+    model = FFN(4, 4, d=1, activation=f"z^{K}")
+    ones = {name: torch.ones(1, 4, 1, dtype=torch.float64) for name in "EU"}
+    for m, term in enumerate(order_terms(model, ones, task)):
+        ways = product(range(m + 1), repeat=K - 1)  # each other factor: E_α, or one of m contexts
+        exact = [where for where in ways if set(range(1, m + 1)) <= set(where)]
+        used = sum(0 in where for where in exact)
+        B = math.factorial(m) * stirling(K, m + 1)
+        assert len(exact) == B
+        assert used == math.factorial(m + 1) * stirling(K - 1, m + 1)
+        rate = task.weights @ task.counts[:, task.targets]
+        assert torch.allclose(term[0, :, 0], rate * math.comb(3, m) * K * B)
+
+
+@pytest.mark.parametrize("m", range(4))
+def test_erratum_d_changes_no_asymptotics(m):
+    """Both forms are (m+1)^{K-1} (1 + o(1)), so that late the largest order leads."""
+    for B in (math.factorial(m) * stirling(60, m + 1), math.factorial(m + 1) * stirling(59, m + 1)):
+        assert B / (m + 1) ** 59 == pytest.approx(1, abs=1e-6)
+
+
 def test_orders_at_or_above_the_degree_vanish():
     task = modular(4, 3, 6)
     model = FFN(6, 6, d=5, activation="z^2")

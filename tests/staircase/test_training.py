@@ -10,6 +10,7 @@ from tokenspace.errors import ParameterError, SourceError
 from tokenspace.staircase import (
     FFN,
     Attention,
+    History,
     alignment,
     arithmetic,
     best_order,
@@ -195,6 +196,46 @@ def test_a_diverging_run_is_said_and_leaves_the_others_alone():
     one = {name: p[:1] for name, p in params.items()}
     alone = train(cubic, one, TASK, steps=60, optimizer="sgd", lr=0.05)
     assert torch.allclose(history.losses[:, 0], alone.losses[:, 0])
+
+
+def test_a_learning_rate_a_hundred_times_too_large_is_said():
+    model, task = factorial_model(), factorial()
+    params = model.init([0.3, 0.8], [0])
+    settings = {"steps": 60, "optimizer": "sgd"}
+    usual, wild = (train(model, params, task, lr=lr, **settings).health() for lr in (1.0, 100.0))
+    assert not any(each["diverged"] for each in usual)
+    assert all(each["finite"] and each["trend"] < 0 for each in usual)
+    assert all(each["diverged"] for each in wild)
+
+
+@pytest.mark.parametrize(
+    ("losses", "diverged"),
+    [
+        ([2.0, 1.0, 0.5], False),
+        ([2.0, 2.0, 2.0], False),  # a plateau
+        ([2.0, 0.5, 0.6], False),  # noise
+        ([2.0, 0.5, 1.9], True),  # what was learned is lost
+        ([2.0, 2.5, 3.0], True),
+        ([2.0, math.inf, 0.5], True),
+        ([2.0, math.nan, math.nan], True),
+    ],
+)
+def test_what_counts_as_diverged(losses, diverged):
+    column = torch.tensor(losses, dtype=torch.float64)[:, None]
+    found = History(torch.arange(3), column, {}, {})
+    assert found.diverged.tolist() == [diverged]
+    assert found.health()[0]["finite"] == all(map(math.isfinite, losses))
+
+
+@pytest.mark.parametrize(
+    "model", [FFN(8, 9, 8), FFN(9, 10, 8), Attention(9, 9, 3, 8, 4), Attention(8, 9, 2, 8, 4)]
+)
+def test_a_model_of_other_sizes_than_the_task_is_refused(model):
+    """Else a token beyond one run's vocabulary would be read as the next run's first."""
+    says = "doesn't fit add: it needs a vocabulary of 9 or more, 9 labels, sequences of 2 tokens"
+    task = replace(TASK, sequences=TASK.sequences + 4)
+    with pytest.raises(ParameterError, match=says):
+        train(model, model.init([0.5], [0, 1]), task, steps=1)
 
 
 def test_frozen_parts_stay_each_run_at_its_own_step():

@@ -40,8 +40,10 @@ class History:
 
     @property
     def diverged(self) -> Bool[Tensor, " R"]:
-        """Runs that are not finite at some logged step or end above where they began."""
-        worse = self.losses[-1] > self.losses[0] * (1 + 1e-6)
+        """Runs not finite at some logged step, or that end having lost half of their best gain."""
+        best = self.losses.min(0).values
+        lost, gained = self.losses[-1] - best, self.losses[0] - best
+        worse = (lost > gained / 2) & (lost > 1e-6 * self.losses[0])
         return ~self.losses.isfinite().all(0) | worse
 
     def health(self) -> list[dict[str, float | bool]]:

@@ -69,6 +69,10 @@ class CharGPT:
         return _linear(h, params["U"])
 
     def _stream(self, params: Params, windows: Tensor) -> Tensor:
+        if windows.shape[-1] > self.length:
+            raise ParameterError(
+                f"windows of {windows.shape[-1]} tokens: this model has {self.length} positions."
+            )
         return rows_of(params["E"], windows) + params["P"][:, None, : windows.shape[-1]]
 
     def _split(self, h: Tensor, W: Tensor) -> Tensor:
@@ -103,7 +107,8 @@ def train_text(
 
     Loss: nats a token over `watched` even windows. `n_grams` (1, 2, 3): "kl" is KL(model ‖ n-gram
     of the run's text) at the windows' last position, (S, R, len(n_grams)).
-    Raises `ParameterError` for a text shorter than a window, or tokens outside the vocabulary.
+    Raises `ParameterError` for a text shorter than a window, tokens outside the vocabulary, or
+    n-grams longer than a window and its next token.
     """
     R, n = texts.shape
     low, high = int(texts.min()) if n else 0, int(texts.max()) if n else 0
@@ -111,6 +116,11 @@ def train_text(
         raise ParameterError(
             f"texts of {n:,} tokens, {low} to {high}: needs at least {model.length + 2} tokens for "
             f"windows of {model.length}, all below the vocabulary of {model.vocabulary}."
+        )
+    if not all(1 <= k <= model.length + 1 for k in n_grams):
+        raise ParameterError(
+            f"n_grams = {tuple(n_grams)}: windows of {model.length} tokens and the next one hold "
+            f"1 to {model.length + 1}."
         )
     names = list(range(R)) if seeds is None else list(seeds)
     if len(names) != R or len(params["E"]) != R:

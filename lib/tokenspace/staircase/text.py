@@ -58,6 +58,8 @@ def text_signature(
     >>> text_signature(torch.tensor([0, 1, 0, 1, 1]), 2, 0).tolist()
     [[0.0, 1.0], [0.5, 0.5]]
     """
+    if order < 0:
+        raise ParameterError(f"order = {order}: orders begin at 0, the next-token signature.")
     joint = n_gram_counts(tokens, order + 2, V).movedim(-2, 0).flatten(1)  # x_t first
     return joint / joint.sum(1, keepdim=True).clamp_min(1)
 

@@ -24,11 +24,12 @@ from tokenspace.staircase.models import (
 )
 from tokenspace.staircase.signatures import context_ids, label_ids, signature_tensor
 from tokenspace.staircase.tasks import Task
-from tokenspace.staircase.training import cross_entropy
+from tokenspace.staircase.training import cross_entropy, refuse_misfit
 
 
 def velocity(model: Model, params: Params, task: Task) -> Float[Tensor, "R T d"]:
     """Ė = -∂(cross entropy)/∂E of the targets, by autograd: the oracle of all that follows."""
+    refuse_misfit(model, task)
     E = params["E"].detach().requires_grad_()
     logits = model(params | {"E": E}, task.sequences)
     loss = cross_entropy(logits, task.labels.to(E.dtype)) @ task.weights.to(E.dtype)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError
 from tokenspace.staircase.history import History, log_steps
-from tokenspace.staircase.models import Model, Params
+from tokenspace.staircase.models import Attention, Model, Params, Scaled
 from tokenspace.staircase.state import Checkpoint, Frozen, State, digest, make_optimizer
 from tokenspace.staircase.tasks import Task
 
@@ -43,12 +43,14 @@ def train(
     `batch` rows are the next ones of an endless chain of permutations, drawn per run from
     `seeds` (default 0..R-1): an epoch is N/batch steps. `freeze` maps a parameter to the step from
     which it stays. Logs loss, accuracy, target rows of E, normalised cross entropy of each block.
+    Raises `ParameterError` for a model of other sizes than the task's, and as `run` does.
 
     >>> from tokenspace.staircase import FFN, arithmetic
     >>> task, model = arithmetic("add", 3, vocabulary=7), FFN(7, 7, d=8)
     >>> train(model, model.init([0.5], [0, 1]), task, steps=3).losses.shape
     torch.Size([4, 2])
     """
+    refuse_misfit(model, task)
     dtype, R = params["E"].dtype, len(params["E"])
     x, targets = task.sequences.to(device), task.targets.to(device)
     weights = task.weights.to(dtype).to(device)
@@ -158,6 +160,18 @@ def run(
     stacked = {name: torch.stack(values) for name, values in state.records.items()}
     final = {name: p.detach().cpu() for name, p in live.items()}
     return History(torch.tensor(state.done), stacked.pop("loss").double(), stacked, final)
+
+
+def refuse_misfit(model: Model, task: Task) -> None:
+    """Raises `ParameterError` for a model whose vocabulary, labels or length aren't the task's."""
+    K, low = task.labels.shape[1], int(task.sequences.max()) + 1
+    sizes = model.model if isinstance(model, Scaled) else model
+    length = sizes.length if isinstance(sizes, Attention) else task.length
+    if sizes.vocabulary < low or sizes.labels != K or length != task.length:
+        raise ParameterError(
+            f"{model} doesn't fit {task.name}: it needs a vocabulary of {low} or more, {K} labels, "
+            f"sequences of {task.length} tokens."
+        )
 
 
 def block_losses(
