@@ -214,20 +214,33 @@ class Oracle:
         return Prediction(logits.to(x), (logits.exp() @ self.E.double()).to(x))
 
     def log_posterior(self, evidence: Float64[Tensor, "B L V"]) -> Float64[Tensor, "B L V"]:
-        """log P(x_i = j | evidence) by forward-backward over (chain, token), in log space.
-
-        Not in scaled probabilities: near the data the evidence spans over 700 nats, and a
-        sparse chain may forbid the very token that holds all of the scaled mass.
-        """
-        first, step = self.source.logs
-        seen = evidence.transpose(0, 1)[:, :, None]  # (L, B, 1, V)
-        L = len(seen)
-        forward = [first + seen[0]]  # (B, K, V)
+        """log P(x_i = j | evidence) by forward-backward over (chain, token), in log space."""
+        seen = evidence.transpose(0, 1)[:, None]  # (L, 1, B, V)
+        L, T = len(seen), self.source.transitions
+        forward = [self.source.logs[0][:, None] + seen[0]]  # (K, B, V)
         for i in range(1, L):
-            forward.append((forward[-1][..., None] + step).logsumexp(-2) + seen[i])
+            forward.append(log_matmul(forward[-1], T) + seen[i])
         backward = [torch.zeros_like(forward[0])]
         for i in range(L - 1, 0, -1):
-            after = (backward[-1] + seen[i])[..., None, :]
-            backward.append((after + step).logsumexp(-1))
-        joint = torch.stack([a + b for a, b in zip(forward, backward[::-1], strict=True)], 1)
-        return joint.logsumexp(2).log_softmax(-1)
+            backward.append(log_matmul(backward[-1] + seen[i], T.mT))
+        joint = torch.stack([a + b for a, b in zip(forward, backward[::-1], strict=True)], 2)
+        return joint.logsumexp(0).log_softmax(-1)
+
+
+def log_matmul(
+    a: Float64[Tensor, "K B V"], T: Float64[Tensor, "K V W"]
+) -> Float64[Tensor, "K B W"]:
+    """log(exp(a) T) row by row, without under- or overflow.
+
+    Where all of T is positive, rows scaled by their largest entry lose nothing that counts. Where
+    it isn't, T may forbid the very token that holds all of the scaled mass, since near the data
+    the evidence spans over 700 nats: then it is a sum of logarithms, several times slower.
+
+    >>> a = torch.tensor([[[0.0, -2000.0]]], dtype=torch.float64)
+    >>> log_matmul(a, torch.tensor([[[0.0], [1.0]]], dtype=torch.float64)).item()
+    -2000.0
+    """
+    if not bool((T > 0).all()):
+        return (a[..., None] + T.log()[:, None]).logsumexp(-2)
+    top = a.amax(-1, keepdim=True)
+    return ((a - top).exp() @ T).log() + top
