@@ -1,0 +1,1657 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Where a row comes from: signatures, one context order at a time
+#
+# Before training, a token's row is noise. After training, similar tokens have similar rows, and one likes to say that the model has *understood* something about them. This page asks for something that can be checked: **which table of probabilities, counted from the training data alone, does the geometry of the rows reproduce, and at what time?**
+#
+# The answer that {cite:t}`yao2026staircase` propose is a staircase. A network that starts from very small weights first arranges its rows by how often each label goes with a token, whatever stands around it. Then it arranges them by what one more token of context adds, then two. Each step is a known table, a *signature*, so a picture of the rows can be predicted before training has begun.
+#
+# We follow the paper first: its signatures, its theorem, its tasks. Its tasks leave a doubt, and the second half of the page is our answer to it: a task whose orders can be told apart exactly, controls, and numbers that could refute the claim. You need gradients, cross entropy, and conditional probability. Symbols are listed in the {doc}`/glossary`.
+#
+# ```{admonition} What the paper says
+# :class: paper
+# - The **signature of order** $m$ of a token is the joint law of the label and $m$ tokens of its context, given the token.
+# - The gradient that reaches a token's row is a sum of its signatures, each contracted with a tensor made of the weights. Under small initialization order 0 is largest, and each further order is smaller by a power of the width.
+# - Late in training, when embeddings are large, **all** orders act with the same power of the scale. High orders then join low ones; they do not replace them.
+# - In arithmetic tasks, early rows agree with order 0 and late rows with order 1. A network whose activation has degree $K$ learns modular addition of $L$ numbers only if $K \ge L$.
+# - Attention alone shows the geometry and still fails at modular addition: structure is not enough.
+# ```
+
+# %% tags=["parameters"]
+seed: int = 0
+device: str = "auto"
+seeds: int = 3  # runs of each experiment
+gamma: float = 0.8  # initialization of the paper's tasks, which the paper doesn't state
+n: int = 20  # numbers of the arithmetic tasks
+epochs: int = 100
+n_late: int = 40  # numbers of the tasks that are followed to their late geometry
+epochs_late: int = 900
+law_epochs: int = 200  # Task 1
+lengths: list[int] = [2, 3, 4]  # sequence lengths, and numbers at each
+numbers: list[int] = [20, 12, 8]
+length_steps: int = 400
+moduli: list[int] = [4, 7, 13]
+modulus_epochs: int = 800
+fixed_epochs: int = 400
+attention_steps: int = 1000
+parity_epochs: int = 5
+anchors: int = 20  # Task 4
+others: int = 40
+three_epochs: int = 100
+gammas: list[float] = [0.3, 0.5, 0.8, 1.0]  # our task; the first is the large initialization
+steps: int = 1500
+
+# %%
+from tokenspace.press import Page
+
+page = Page("staircase/signatures", seed=seed, device=device)
+
+# %% tags=["hide-input"]
+import math
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+import torch
+
+from tokenspace import staircase as st
+from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PALETTE, RED, TEAL
+
+assert gamma in gammas, f"gamma = {gamma} is not one of gammas = {gammas}: put it there"
+run_seeds = list(range(seed, seed + seeds))
+
+
+def fit(task, steps, gammas=(gamma,), model=None, params=None, **settings):
+    """Every seed at every γ, trained together."""
+    model = model or st.FFN(task.vocabulary, task.labels.shape[1])
+    params = params or model.init(gammas, run_seeds)
+    names = run_seeds * len(gammas)
+    return st.train(model, params, task, steps=steps, seeds=names, device=page.device, **settings)
+
+
+def span(values, digits=2):
+    """Least to greatest of some numbers, as text."""
+    values = torch.as_tensor(values).double()
+    low, high = f"{float(values.min()):.{digits}f}", f"{float(values.max()):.{digits}f}"
+    return low if low == high else f"{low} to {high}"
+
+
+# %% [markdown]
+# ## A signature by hand
+#
+# Take the smallest arithmetic task: two numbers from $\{1, 2, 3\}$, and the label is their sum. All nine pairs are equally likely. A sequence is $x_1 x_2$, its label is $y$.
+#
+# Pick a token $\alpha$, go to a random place where it stands, and ask what the label is. That law is the signature of **order 0**:
+#
+# $$
+# \varphi^{0}_\alpha(\nu) = P(y = \nu \mid x_I = \alpha), \qquad I \text{ uniform in } 1..L .
+# $$ (eq-order-zero)
+#
+# Ask also what stands in $m$ other places, drawn at random without repetition, and you have **order** $m$:
+#
+# $$
+# \varphi^{m}_\alpha(\nu, \beta_1, \dots, \beta_m) = P(y = \nu,\; x_{J_1} = \beta_1, \dots, x_{J_m} = \beta_m \mid x_I = \alpha).
+# $$ (eq-order-m)
+#
+# Summing {eq}`eq-order-m` over a context gives the order below, so higher orders contain lower ones.
+
+# %%
+tiny = st.arithmetic("add", 3)
+zero = st.label_signature(tiny, 0)
+first = st.signature_tensor(tiny, 1)  # (token, label, context)
+assert torch.allclose(first.sum(dim=2), zero)
+
+# %% tags=["hide-input"]
+labels = st.label_ids(tiny).tolist()
+page.table(
+    pd.DataFrame(
+        [
+            (a, *[f"{x:.3f}" if x else "·" for x in row])
+            for a, row in zip(tiny.targets.tolist(), zero.tolist(), strict=True)
+        ],
+        columns=["token", *[f"y = {y}" for y in labels]],
+    ),
+    name="tbl-hand",
+    caption="Order 0 of the addition of two numbers from 1 to 3. Dots are zeros.",
+)
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, 4, figsize=(9.2, 2.5), width_ratios=[3, 3, 3, 3])
+for axes, a, part in zip(panels, tiny.targets.tolist(), first, strict=False):
+    sns.heatmap(part, ax=axes, cbar=False, square=True, vmin=0, vmax=0.5, linewidths=1)
+    axes.set(title=rf"$\varphi^1$ of token {a}", xlabel="other number")
+    axes.set_xticklabels(tiny.targets.tolist())
+    axes.set_yticklabels(labels, rotation=0)
+panels[0].set_ylabel("label")
+gram = st.cosine_gram(zero)
+sns.heatmap(gram, ax=panels[3], cbar=False, square=True, annot=True, fmt=".2f", linewidths=1)
+panels[3].set(title=r"cosines of $\varphi^0$", xlabel="token")
+panels[3].set_xticklabels(tiny.targets.tolist())
+panels[3].set_yticklabels(tiny.targets.tolist(), rotation=0)
+page.show(
+    figure,
+    name="fig-hand",
+    caption=(
+        "Order 1 of the three tokens (light: one third, dark: zero), and the cosines between "
+        "their signatures of order 0. Numbers that are close have similar sums, so the cosines "
+        "fall with distance: the number line is in the counts already."
+    ),
+    alt=(
+        "Three small matrices with a bright diagonal that moves down by one row from token to "
+        "token, and a three by three matrix of cosines that falls away from its diagonal."
+    ),
+)
+
+# %% [markdown]
+# The last panel of {numref}`fig-hand` is how geometry is compared throughout. For rows $e_a$ and for signatures $\varphi_a$, take the matrix of cosines between tokens. Their **agreement** $\rho$ is the correlation of the two matrices over the pairs $a < b$. Lengths, rotations and the number of coordinates drop out, and a signature of 400 entries can be compared with a row of 128.
+#
+# ## Why order 0 is first
+#
+# The paper's network adds rows up, bends the sum, and reads it out:
+#
+# $$
+# f(X) = U\, \sigma\Big(\sum_{i=1}^{L} e_{x_i}\Big), \qquad \text{every entry of } E, U \text{ drawn from } N(0, d^{-2\gamma}).
+# $$ (eq-ffn)
+#
+# An initialization is called *small* when $\gamma > \tfrac12$. Under gradient flow on the cross entropy, with $p$ the model's own law of labels and $u_\nu$ the rows of $U$,
+#
+# $$
+# \dot e_\alpha = L\, r_\alpha\; \mathrm{E}\big[\, \sigma'(\textstyle\sum_i e_{x_i}) \odot U^\top (\delta_y - p(X)) \,\big|\, x_I = \alpha \,\big],
+# $$ (eq-flow)
+#
+# where $r_\alpha = P(x_I = \alpha)$. At the start $e \approx 0$ and $p \approx 1/V$, so $\sigma'$ is the constant $\sigma'(0)$ and leaves the expectation:
+#
+# $$
+# \dot e_\alpha \approx L\, r_\alpha\, \sigma'(0)\; U^\top \big(\varphi^0_\alpha - \tfrac1V \mathbf 1\big).
+# $$ (eq-order-zero-flow)
+#
+# **The first thing a row learns is a random projection of its signature of order 0.** Expanding $\sigma'$ further brings one more factor $e_\beta$ per order, and with it one more context token $\beta$ inside the expectation. That is the paper's Theorem 1:
+#
+# $$
+# \dot e^{\,y}_\alpha = L\, r_\alpha \sum_{m=0}^{L-1} A_{\alpha,m} \cdot \varphi^m_\alpha ,
+# $$ (eq-theorem-one)
+#
+# where the tensor $A_{\alpha,m}$ holds products of weights. It is exact, at all times. We evaluate every term and compare their sum with what automatic differentiation finds.
+
+# %%
+addition = st.arithmetic("add", n)
+model = st.FFN(addition.vocabulary, addition.vocabulary, d=64, activation="silu")
+params = model.init([0.3, 0.8], run_seeds, torch.float64)
+label_part = sum(st.order_terms(model, params, addition))
+predicted_part = torch.cat(
+    [
+        sum(st.order_terms(model, one, st.predicted(model, one, addition)))
+        for one in ({k: v[r : r + 1] for k, v in params.items()} for r in range(2 * seeds))
+    ]
+)
+exact = st.velocity(model, params, addition)
+gap = float(st.relative_error(label_part - predicted_part, exact).max())
+assert gap < 1e-6
+
+# %% tags=["hide-input"]
+page.say(
+    f"Largest relative difference between {{eq}}`eq-theorem-one`, less the same sum for the "
+    f"model's own labels, and the gradient: {gap:.1e}, over {2 * seeds} initializations."
+)
+
+# %% [markdown]
+# How much smaller is order $m$? Each context token brings a factor $e_\beta$, of size $d^{-\gamma}$ an entry. Proposition 1 says just that: at initialization the root mean square of order $m$ over that of order 0 is $O(d^{-m\gamma})$. And {eq}`eq-order-zero-flow` should become exact as $\gamma$ grows. Both can be measured without training.
+
+# %%
+widths, sigmas = (64, 256, 1024), ("silu", "gelu", "relu")
+ratio = []
+for d in widths:
+    model = st.FFN(17, 17, d, "silu")
+    low, high = st.order_terms(
+        model, model.init([gamma], run_seeds, torch.float64), st.arithmetic("add", 8, 17)
+    )
+    ratio.append(float(high.norm() / low.norm()))
+slope = math.log(ratio[-1] / ratio[0]) / math.log(widths[-1] / widths[0])
+
+wide = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+cosines = {}
+for sigma in sigmas:
+    model = st.FFN(addition.vocabulary, addition.vocabulary, 128, sigma)
+    params = model.init(wide, run_seeds, torch.float64)
+    found = st.cosine(
+        st.velocity(model, params, addition), st.lowest_degree(model, params, addition, 0)
+    )
+    cosines[sigma] = found.reshape(len(wide), seeds)
+
+# %% tags=["hide-input"]
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.2))
+for sigma, colour in zip(sigmas, (BLUE, TEAL, RED), strict=True):
+    c = cosines[sigma]
+    left.fill_between(wide, c.min(1).values, c.max(1).values, color=colour, alpha=0.2, lw=0)
+    left.plot(wide, c.mean(1), color=colour, marker="o", ms=4)
+    left.text(1.01, float(c[-1].mean()) - 0.015, sigma, color=colour, va="top", ha="right")
+left.axvline(0.5, color=MUTED, ls=":")
+left.set(xlabel="γ", ylabel="cosine with the order-0 form", ylim=(0.5, 1.03))
+right.plot(widths, ratio, color=BLUE, marker="o", label="measured")
+right.plot(
+    widths, [ratio[0] * (d / widths[0]) ** -gamma for d in widths], color=MUTED, ls="--",
+    label=rf"$d^{{-{gamma}}}$",
+)  # fmt: skip
+right.set(xscale="log", yscale="log", xlabel="width d", ylabel="order 1 over order 0")
+right.legend()
+page.show(
+    figure,
+    name="fig-initial",
+    caption=(
+        f"At initialization, addition of two numbers up to {n}, {seeds} seeds. Left: cosine of "
+        "the embeddings' velocity with {eq}`eq-order-zero-flow`; dotted: where initialization "
+        f"begins to be small. Right: size of order 1 over order 0 at γ = {gamma}, SiLU."
+    ),
+    alt=(
+        "Left: SiLU and GELU rise to a cosine of one as gamma grows; ReLU stays near two thirds "
+        "at every gamma. Right: on logarithmic axes the ratio falls along the line of the theory."
+    ),
+)
+
+# %% tags=["hide-input"]
+page.claim(
+    "staircase-initial-order",
+    statement="Under small initialization the first motion of the embeddings is their order-0 "
+    "signature.",
+    source="stated",
+    paper="order m over order 0 is O(d^(-mγ))",
+    ours=cosines["silu"][wide.index(0.8)].mean(),
+    uncertainty=cosines["silu"][wide.index(0.8)].std() if seeds > 1 else None,
+    band=(0.99, None),
+    control=f"γ = 0.3: {span(cosines['silu'][0])}; ReLU at γ = 0.8: "
+    f"{span(cosines['relu'][wide.index(0.8)])}",
+    scale=f"addition up to {n}, d = 128, SiLU, γ = 0.8, {seeds} seeds",
+)
+page.claim(
+    "staircase-order-scale",
+    statement="At initialization order 1 is smaller than order 0 by d to the power -γ.",
+    source="stated",
+    paper="exponent -γ",
+    ours=slope + gamma,
+    band=(-0.15, 0.15),
+    control=f"γ itself, {gamma}; the number shown is the measured exponent, {slope:.2f}, plus γ",
+    scale=f"addition up to 8, widths {widths[0]} to {widths[-1]}, γ = {gamma}, {seeds} seeds",
+)
+
+# %% [markdown]
+# ```{admonition} Differs from the paper
+# :class: differs
+# **ReLU, the paper's own activation, is outside its theorem.** The expansion needs derivatives at zero. ReLU has none there: it is homogeneous, $\sigma(cz) = c\,\sigma(z)$, so making the weights smaller changes the scale of everything and the *shape* of nothing. The red line of {numref}`fig-initial` is flat. The order-0 form still explains about two thirds of the first motion, since half of the units are open, at random, for each sequence. The paper's experiments use ReLU and show early alignment with order 0 all the same; the reason is not the proposition as stated. We use ReLU where we repeat the paper, and SiLU where we test the theory.
+# ```
+
+# %% tags=["hide-input"]
+page.claim(
+    "staircase-relu-outside",
+    statement="With ReLU, smaller initialization does not make order 0 more exact.",
+    source="ours",
+    paper="assumes a polynomial activation, uses ReLU",
+    ours=(cosines["relu"][-1] - cosines["relu"][wide.index(0.5)]).mean(),
+    band=(-0.1, 0.1),
+    control="the same difference, SiLU: "
+    f"{float((cosines['silu'][-1] - cosines['silu'][0]).mean()):.2f} from γ = 0.3 to 1",
+    scale=f"cosine at γ = 1 less that at γ = 0.5; addition up to {n}, d = 128, {seeds} seeds",
+)
+
+# %% [markdown]
+# ## Task 1: a label law that is given
+#
+# The simplest test of order 0. Every sequence is $(a, x_1, x_2)$ with the same first token $a$ and two context tokens from $\{0, \dots, 50\}$; its label is drawn from a law $p_a$ and has nothing to do with the context. Then $\varphi^0_a = p_a$ up to the luck of 2,601 draws, and {eq}`eq-order-zero-flow` says that the row of $a$ should point where the network answers $p_a$. So read the row alone: compare $p_a$ with $\mathrm{softmax}(U e_a)$.
+#
+# ```{admonition} Our reconstruction
+# :class: reconstructed
+# The paper states neither optimizer, learning rate, batch size, initialization nor vocabulary of its small tasks. We take γ = 0.8 and a vocabulary of 200 throughout. Here: gradient descent on the whole task with rate 1. Adam fits the labels as well, but lets the context tokens take over a part of the logits, and the row alone then reads worse.
+# ```
+
+# %%
+laws = {}
+for law in st.LAWS:
+    h = fit(
+        st.prescribed(law, seed).merged(), law_epochs, optimizer="sgd", lr=1.0, logged=[law_epochs]
+    )
+    logits = (h.params["E"][:, 100:101] @ h.params["U"].mT)[:, 0, :51]
+    laws[law] = st.label_law(law), logits.double().softmax(dim=-1)
+
+
+def divergence(p, q):
+    """KL(p ‖ q), nats."""
+    return float(torch.special.entr(p).neg().sum() - (p * q.clamp_min(1e-300).log()).sum())
+
+
+table = []
+for law, (p, q) in laws.items():
+    r = [float(torch.corrcoef(torch.stack([p, one]))[0, 1]) for one in q]
+    kl = [divergence(p, one) for one in q]
+    js = [(divergence(p, (p + one) / 2) + divergence(one, (p + one) / 2)) / 2 for one in q]
+    table.append((law, r, kl, js))
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, 4, figsize=(9.2, 2.5))
+for axes, (law, (p, q)) in zip(panels, laws.items(), strict=True):
+    axes.bar(range(51), p, color=MUTED, alpha=0.4, width=1, lw=0, label=r"$p_a$")
+    axes.plot(range(51), q.mean(dim=0), color=BLUE, label="from the row")
+    axes.set(title=law, xlabel="label", ylim=(0, 1.15 * float(max(p.max(), q.max()))))
+    axes.locator_params(axis="y", nbins=4)
+panels[0].set_ylabel("probability")
+panels[1].legend(fontsize=8, handlelength=1.2, loc="upper left")
+page.show(
+    figure,
+    name="fig-laws",
+    caption=(
+        f"Task 1 after {law_epochs} epochs: the law that labels were drawn from (bars), and what "
+        f"the token's row alone says (line, mean of {seeds} seeds)."
+    ),
+    alt=(
+        "Four label laws as bars: flat, a narrow bell, a Poisson hump, a steep fall. The line "
+        "read from the embedding follows each of them."
+    ),
+)
+
+# %% tags=["hide-input"]
+page.table(
+    pd.DataFrame(
+        [
+            (law, "–" if law == "uniform" else span(r, 3), span(kl, 3), span(js, 4))
+            for law, r, kl, js in table
+        ],
+        columns=["law", "Pearson r", "KL, nats", "Jensen–Shannon, nats"],
+    ),
+    name="tbl-laws",
+    caption=(f"How well the row tells the law, over {seeds} seeds. A flat law has no correlation."),
+)
+
+other = laws["normal"][1].mean(dim=0)
+page.claim(
+    "staircase-label-law",
+    statement="The row of a token, read through the output matrix, gives the law of its labels.",
+    source="stated",
+    paper="shown for four laws, no numbers",
+    ours=min(min(r) for law, r, _, _ in table if law != "uniform"),
+    band=(0.95, None),
+    control="correlation of the row of the normal law with the Poisson law: "
+    f"{float(torch.corrcoef(torch.stack([laws['poisson'][0], other]))[0, 1]):.2f}",
+    scale=f"worst of three laws and {seeds} seeds after {law_epochs} epochs",
+)
+
+# %% [markdown]
+# ## Task 2: arithmetic
+#
+# All pairs of numbers from 1 to $N$; the label is their sum, their distance, or their product. Nothing is held out: the question is not whether the network generalizes but what its rows look like on the way.
+
+# %%
+early = {}
+for operation in ("add", "sub", "mul"):
+    task = st.arithmetic(operation, n)
+    last = round(epochs * n * n / 64)
+    h = fit(task, last, batch=64, logged=[last])
+    signature, learned = (
+        st.cosine_gram(st.label_signature(task, 0)),
+        st.cosine_gram(h.embeddings[-1]),
+    )
+    shuffle = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    mixed = st.alignment(learned, signature[shuffle][:, shuffle])
+    early[operation] = signature, learned, st.alignment(learned, signature), mixed
+
+# %% tags=["hide-input"]
+names = {"add": "$x_1 + x_2$", "sub": "$|x_1 - x_2|$", "mul": r"$x_1 \cdot x_2$"}
+figure, panels = plt.subplots(2, 3, figsize=(8.2, 5.4), sharex=True, sharey=True)
+for column, (operation, (signature, learned, _, _)) in zip(panels.T, early.items(), strict=True):
+    for axes, gram in zip(column, (signature, learned[0]), strict=True):
+        low = float(gram.min())
+        image = axes.imshow(gram, vmin=low, vmax=1, extent=(0.5, n + 0.5, n + 0.5, 0.5))
+        axes.grid(visible=False)
+    column[0].set_title(names[operation])
+    column[1].set_xlabel("number")
+panels[0, 0].set_ylabel("signature of order 0")
+panels[1, 0].set_ylabel("trained rows")
+page.show(
+    figure,
+    name="fig-arithmetic",
+    caption=(
+        f"Cosines between the numbers 1 to {n}. Above: between their signatures, counted without "
+        f"any network. Below: between the network's rows after {epochs} epochs, one seed. Light is "
+        "1, dark the least of each panel. In the product, numbers with common divisors stand out."
+    ),
+    alt=(
+        "Two rows of three matrices. Addition: a broad band along the diagonal. Distance: a band "
+        "with a second diagonal. Product: bright lines at multiples. Below, the trained rows show "
+        "the same three patterns."
+    ),
+)
+
+# %% tags=["hide-input"]
+bands = {"add": ("addition", 0.99), "sub": ("distance", 0.95), "mul": ("multiplication", 0.88)}
+for operation, (word, least) in bands.items():
+    _, _, rho, mixed = early[operation]
+    page.claim(
+        f"staircase-order-zero-{operation}",
+        statement=f"Early rows of the numbers agree with order 0: {word}.",
+        source="stated",
+        paper="shown as a matrix, no number",
+        ours=rho.mean(),
+        uncertainty=rho.std() if seeds > 1 else None,
+        band=(least, None),
+        control=f"numbers shuffled: {span(mixed)}",
+        scale=f"N = {n}, ReLU, d = 128, Adam, batch 64, epoch {epochs}, {seeds} seeds",
+    )
+
+# %% [markdown]
+# ## Late geometry, and a doubt about order 1
+#
+# Modular addition, $y = 1 + (x_1 + x_2) \bmod N$, is the interesting case: every label is equally likely whatever the first number is, so $\varphi^0$ is the *same* for all tokens. Order 0 cannot tell numbers apart. By {eq}`eq-order-zero-flow` all rows should first move together, and only then should something of order 1 arrive. Since the matrix of $\varphi^0$ is constant and has no correlation with anything, the paper uses one minus the mean squared difference instead.
+
+# %%
+late = {}
+modular = st.arithmetic("mod", n_late)
+per_epoch = n_late * n_late / 64
+marks = sorted({round(e * per_epoch) for e in (epochs, *range(0, epochs_late + 1, 25))})
+late["mod"] = modular, fit(modular, marks[-1], batch=64, logged=marks)
+line = st.arithmetic("add", n_late).merged()
+late["add"] = line, fit(line, 1100, lr=1e-2, logged=range(0, 1101, 50))
+
+# %%
+together = st.one_minus_mse(
+    st.cosine_gram(late["mod"][1].embeddings), st.cosine_gram(st.label_signature(modular, 0))
+)
+at_epoch = marks.index(round(epochs * per_epoch))
+
+short = st.arithmetic("mod", n_late, vocabulary=n_late + 1)
+alone = fit(short, marks[at_epoch], batch=64, logged=[marks[at_epoch]])
+apart = st.one_minus_mse(
+    st.cosine_gram(alone.embeddings[-1]), st.cosine_gram(st.label_signature(short, 0))
+)
+
+
+def components(task, embeddings):
+    """Agreement with each Fourier component of order 1: (component, step, run)."""
+    learned = st.cosine_gram(embeddings)
+    return torch.stack(
+        [
+            st.alignment(learned, st.cosine_gram(st.fourier(task, k)))
+            for k in range(len(task.targets) // 2 + 1)
+        ]
+    ).nan_to_num(0)
+
+
+waves = {name: components(task, h.embeddings) for name, (task, h) in late.items()}
+
+# %% [markdown]
+# Order 1 has a probe of its own. Every token's $\varphi^1$ is a matrix, labels by contexts; contracting the contexts with a cosine wave,
+#
+# $$
+# h_{\alpha,k} = \sum_j \varphi^1_\alpha(\cdot, j) \cos\frac{2\pi k j}{p},
+# $$ (eq-fourier)
+#
+# gives one candidate geometry per frequency $k$. At $k = 0$ it is order 0 again. In modular addition, frequency $k$ arranges the numbers on a ring on which $a$ stands at angle $2\pi k a / N$.
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(2, 2, figsize=(9.2, 5.4), height_ratios=[1, 1.25], sharex="col")
+for column, (name, (_, h)) in zip(panels.T, late.items(), strict=True):
+    x = h.steps / (per_epoch if name == "mod" else 1)
+    measure, word = (together, "1 − MSE") if name == "mod" else (waves["add"][0], "ρ")
+    column[0].plot(x, h.accuracy, color=MUTED, lw=1)
+    column[0].plot(x, measure, color=BLUE, lw=1)
+    column[0].plot([], [], color=MUTED, label="accuracy, each seed")
+    column[0].plot([], [], color=BLUE, label=f"{word} with order 0")
+    column[0].set(title={"mod": "modular addition", "add": "addition"}[name], ylim=(-0.1, 1.05))
+    column[0].legend(fontsize=8.5)
+    half = waves[name].shape[0]
+    shown = column[1].imshow(
+        waves[name][..., 0], aspect="auto", origin="lower", vmin=0, vmax=1,
+        extent=(float(x[0]), float(x[-1]), -0.5, half - 0.5),
+    )  # fmt: skip
+    column[1].grid(visible=False)
+    column[1].set(xlabel="epoch")
+panels[1, 0].set_ylabel("frequency k")
+figure.colorbar(shown, ax=panels[1, :], label="agreement ρ", shrink=0.9)
+page.show(
+    figure,
+    name="fig-late",
+    caption=(
+        f"Two tasks with {n_late} numbers. Above: accuracy and agreement with order 0, "
+        f"{seeds} seeds. Below: agreement of the rows with each frequency of order 1, first seed. "
+        "Left, nothing but the common direction is visible for hundreds of epochs; then one "
+        "frequency appears, and the task is solved. Right, order 0 is there at once and fades."
+    ),
+    alt=(
+        "Left: accuracy stays at chance for hundreds of epochs while all rows are parallel, then "
+        "rises; a single bright frequency appears at that time. Right: frequency zero and one are "
+        "bright from the start and slowly fade."
+    ),
+)
+
+# %%
+_, h = late["mod"]
+solved = [int((h.accuracy[:, r] >= 0.95).int().argmax()) for r in range(seeds)]
+reached = [bool((h.accuracy[:, r] >= 0.95).any()) for r in range(seeds)]
+star = [int(waves["mod"][1:, i, r].argmax()) + 1 for r, i in enumerate(solved)]
+strength = [float(waves["mod"][k, i, r]) for r, (k, i) in enumerate(zip(star, solved, strict=True))]
+
+# %% tags=["hide-input"]
+best = max(range(seeds), key=strength.__getitem__)
+E = h.embeddings[solved[best], best].double()
+flat = torch.pca_lowrank(E, q=4, niter=8)[0] * torch.pca_lowrank(E, q=4, niter=8)[1]
+order = torch.tensor([star[best] * a % n_late for a in range(1, n_late + 1)])
+figure, panels = plt.subplots(1, 2, figsize=(7.6, 3.6))
+for axes, (i, j) in zip(panels, ((0, 1), (1, 2)), strict=True):
+    axes.scatter(flat[:, i], flat[:, j], c=order, cmap="cividis", s=24, lw=0)
+    for a in range(n_late):
+        axes.annotate(str(a + 1), (flat[a, i], flat[a, j]), fontsize=6.5, color=INK)
+    axes.set(xlabel=f"component {i + 1}", ylabel=f"component {j + 1}")
+page.show(
+    figure,
+    name="fig-ring",
+    caption=(
+        f"Principal components of the {n_late} rows when modular addition is first solved (seed "
+        f"{run_seeds[best]}). Shade: the angle at which frequency k = {star[best]} puts the number. "
+        "Neighbours on the ring are not neighbours on the number line."
+    ),
+    alt="Numbers arranged in rings; their shade changes steadily around each ring.",
+)
+
+# %% tags=["hide-input"]
+page.claim(
+    "staircase-mod-together",
+    statement="In modular addition all rows first move together, as their equal order-0 "
+    "signatures demand.",
+    source="stated",
+    paper="shown, no number",
+    ours=together[at_epoch].min(),
+    band=(0.99, None),
+    control=f"the same with a vocabulary of {n_late + 1}, no label unused: {span(apart)}",
+    scale=f"1 - MSE at epoch {epochs}, worst of {seeds} seeds; N = {n_late}, vocabulary 200",
+)
+page.claim(
+    "staircase-mod-ring",
+    statement="Modular addition is solved when one frequency of order 1 governs the rows: a ring.",
+    source="stated",
+    paper="shown, no number",
+    ours=min(strength) if all(reached) else None,
+    band=(0.7, None),
+    control=f"at epoch {epochs}, any frequency: {span(waves['mod'][1:, at_epoch].amax(0))}",
+    why=None if all(reached) else f"not every run reaches 95 % by epoch {epochs_late}",
+    scale=f"least agreement with the best frequency, when accuracy first reaches 95 % (epochs "
+    f"{', '.join(f'{float(h.steps[i]) / per_epoch:.0f}' for i in solved)}); N = {n_late}, "
+    f"{seeds} seeds",
+)
+page.claim(
+    "staircase-mod-frequency",
+    statement="The ring has a high frequency, which differs from run to run.",
+    source="stated",
+    paper="k* = 19 in one run; others differ",
+    ours=torch.tensor(star).double().median() if all(reached) else None,
+    band=(11, None),
+    control=f"uniform over 1 to {n_late // 2} would have its median at {(n_late // 2 + 1) / 2}",
+    why=None if all(reached) else f"not every run reaches 95 % by epoch {epochs_late}",
+    scale=f"median of k* = {', '.join(map(str, star))}, the best of all frequencies (the paper "
+    f"looks above 10 only); N = {n_late}",
+)
+
+# %% [markdown]
+# The control of the first claim deserves a second look. **The early common direction is not a property of the task.** The vocabulary has 200 entries, of which most are never a label; what all rows learn first is to avoid them. With a vocabulary that has no unused label, nothing pulls the rows together.
+#
+# ```{admonition} Our addition: why order 1 fits so well
+# :class: ours
+# To test order 1 the paper does not use $\varphi^1$ itself but $\varphi^1_\alpha v$, with a vector $v$ *fitted to the rows* and scored on pairs of tokens that were held out. Two facts make this weak evidence.
+#
+# - In addition and in modular addition, given $\alpha$, the context decides the label. So $\varphi^1$ of two different tokens have no entry in common, and the matrix of their cosines is the identity: on its own, order 1 predicts nothing at all.
+# - Once $v$ is free, the matrix can be *any* positive one that depends on $a - b$ only. Order 0 is the case $v = 1$. A probe of order 1 can therefore always do at least as well as order 0.
+#
+# Held-out pairs guard against fitting noise. They don't guard against a family that is too rich.
+# ```
+
+# %%
+rows = []
+for name, (task, h) in late.items():
+    phi = st.signature_tensor(task, 1)
+    own = st.cosine_gram(st.label_signature(task, 1))
+    assert torch.allclose(own, torch.eye(len(own), dtype=own.dtype))
+    final = h.embeddings[-1]
+    mixed = final[:, torch.randperm(n_late, generator=torch.Generator().manual_seed(seed))]
+    for what, E in (("late rows", final), ("the same, shuffled", mixed)):
+        rho = st.alignment(st.cosine_gram(E), st.cosine_gram(st.label_signature(task, 0)))
+        held = st.probe(phi, E, seed=seed).held_out
+        rows.append((name, what, "–" if name == "mod" else span(rho), span(held)))
+noise = torch.randn(seeds, n_late, 128, generator=torch.Generator().manual_seed(seed))
+ring = torch.arange(n_late)[:, None] * torch.tensor([0.3, 1.7, 2.9])
+toy = torch.cat([ring.cos(), ring.sin()], dim=1)
+for what, E in (("noise", noise), ("a made-up geometry of a − b", toy[None])):
+    rows.append(
+        (
+            "mod",
+            what,
+            "–",
+            span(st.probe(phi_mod := st.signature_tensor(modular, 1), E, seed=seed).held_out),
+        )
+    )
+
+# %% tags=["hide-input"]
+page.table(
+    pd.DataFrame(rows, columns=["task", "rows", "ρ, order 0", "ρ, fitted probe, held out"]),
+    name="tbl-probe",
+    caption=(
+        "The fitted probe of order 1, five folds over pairs. It is right to find nothing in "
+        "shuffled rows and in noise. But it also fits a geometry that no network made, as long as "
+        "that depends on the difference of the numbers."
+    ),
+)
+
+# %% [markdown]
+# ## How long a context can be learned
+#
+# Theorem 1 has a prediction with teeth. Give the network an activation of degree $K$, $\sigma(z) = z^K$. Its gradient then holds the orders $0, \dots, K-1$ and no others. Modular addition of $L$ numbers says nothing at any order below $L - 1$: knowing all numbers but one leaves the label as likely as before. So the network can learn it **only if $K \ge L$**.
+
+# %%
+grid = []
+for L, N in zip(lengths, numbers, strict=True):
+    task = st.modular(N, L, vocabulary=N + 1)
+    for K in (L - 1, L, L + 1):
+        model = st.FFN(N + 1, N + 1, activation=f"z^{K}")
+        h = fit(
+            task, length_steps, gammas=(0.5,), model=model, logged=range(0, length_steps + 1, 20)
+        )
+        grid.append((L, N, K, h.accuracy.amax(dim=0)))
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(5.2, 2.6))
+for L, _, K, accuracy in grid:
+    value = float(accuracy.mean())
+    colour = BLUE if K >= L else RED
+    axes.add_patch(
+        plt.Rectangle((K - 0.5, L - 0.5), 1, 1, color=colour, alpha=0.15 + 0.6 * value, lw=0)
+    )
+    axes.text(K, L, f"{value:.2f}", ha="center", va="center")
+axes.set(
+    xlim=(min(lengths) - 1.5, max(lengths) + 1.5), ylim=(max(lengths) + 0.5, min(lengths) - 0.5),
+    xlabel="degree K of the activation", ylabel="numbers added, L",
+    xticks=range(min(lengths) - 1, max(lengths) + 2), yticks=lengths,
+)  # fmt: skip
+axes.grid(visible=False)
+page.show(
+    figure,
+    name="fig-degree",
+    caption=(
+        "Best accuracy of modular addition, mean of "
+        f"{seeds} seeds, with {', '.join(map(str, numbers))} numbers for L = "
+        f"{', '.join(map(str, lengths))}. Blue: K ≥ L. Red: K = L − 1."
+    ),
+    alt="A staircase of cells: accuracy is one wherever the degree is at least the length, near chance below.",
+)
+
+# %% tags=["hide-input"]
+learned = torch.stack([a for L, _, K, a in grid if K >= L])
+failed = torch.stack([a for L, _, K, a in grid if K < L])
+page.claim(
+    "staircase-degree",
+    statement="Modular addition of L numbers is learned exactly when the activation's degree is at "
+    "least L.",
+    source="stated",
+    paper="K ≥ L",
+    ours=learned.min() - failed.max(),
+    band=(0.7, None),
+    control=f"K = L - 1: best accuracy {span(failed)}; K ≥ L: {span(learned)}",
+    scale=f"least accuracy with K ≥ L minus greatest with K = L - 1, {seeds} seeds, "
+    f"{length_steps} steps",
+)
+
+# %% [markdown]
+# ## What the geometry is good for
+#
+# Is the order-1 geometry a by-product of learning, or its cause? The paper fixes the directions of the rows, and trains everything else. If rows are made from order 1 by a random contraction, $\lambda R \varphi^1_\alpha v$ with only the length $\lambda$ left to train, the waiting time should be gone.
+
+# %%
+task = st.arithmetic("mod", n)
+phi = st.signature_tensor(task, 1).float()
+draw = torch.Generator().manual_seed(seed)
+scaled = st.Scaled(st.FFN(task.vocabulary, task.vocabulary))
+total = round(fixed_epochs * n * n / 64)
+made = {
+    "fixed, of order 1": lambda: (
+        phi
+        @ torch.randn(phi.shape[2], generator=draw)
+        @ torch.randn(phi.shape[1], 128, generator=draw)
+    ),
+    "fixed, random": lambda: torch.randn(n, 128, generator=draw),
+}
+speed = {"trained": fit(task, total, batch=64, logged=range(0, total + 1, max(1, total // 24)))}
+for name, rows_of in made.items():
+    params = scaled.init([gamma], run_seeds)
+    params["scale"] *= params["E"].norm(dim=-1).mean()
+    for r in range(seeds):
+        params["E"][r, task.targets] = torch.nn.functional.normalize(rows_of())
+    speed[name] = fit(
+        task, total, model=scaled, params=params, batch=64, freeze={"E": 0},
+        logged=speed["trained"].steps.tolist(),
+    )  # fmt: skip
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(6.2, 3.0))
+for (name, h), colour in zip(speed.items(), (MUTED, BLUE, AMBER), strict=True):
+    x = h.steps * 64 / n**2
+    axes.fill_between(x, h.accuracy.amin(1), h.accuracy.amax(1), color=colour, alpha=0.2, lw=0)
+    axes.plot(x, h.accuracy.mean(1), color=colour, label=name)
+axes.set(xlabel="epoch", ylabel="accuracy", ylim=(0, 1.05))
+axes.legend()
+page.show(
+    figure,
+    name="fig-fixed",
+    caption=(
+        f"Modular addition of two numbers up to {n}: rows that are trained, and rows whose "
+        f"directions are fixed and only their length is trained; {seeds} seeds. Rows that cannot "
+        "move learn sooner."
+    ),
+    alt="Accuracy over epochs: fixed order-1 rows rise first, fixed random rows next, trained rows stay at chance.",
+)
+
+# %% tags=["hide-input"]
+end = {name: h.accuracy[-1] for name, h in speed.items()}
+page.claim(
+    "staircase-fixed-rows",
+    statement="Rows fixed at a geometry of order 1 learn modular addition far sooner than rows "
+    "that are trained.",
+    source="stated",
+    paper="by far, no number",
+    ours=(end["fixed, of order 1"] - end["trained"]).mean(),
+    uncertainty=(end["fixed, of order 1"] - end["trained"]).std() if seeds > 1 else None,
+    band=(0.5, None),
+    control=f"accuracy of fixed random rows: {span(end['fixed, random'])}; of order 1: "
+    f"{span(end['fixed, of order 1'])}",
+    scale=f"difference in accuracy at epoch {fixed_epochs}, N = {n}, batch 64, {seeds} seeds",
+)
+
+# %% [markdown]
+# Read {numref}`fig-fixed` with its control. Order 1 helps, and so, nearly as much, does *any* set of rows that are already apart. What holds the trained rows back is that they spend their time on the common direction of order 0.
+#
+# That is also the paper's reading of the **modulus sweep**. Take $y = (x_1 + x_2) \bmod M$. When $M$ divides $N$ every label is equally likely given one number, all $\varphi^0$ are equal, and learning has to wait. When it does not divide, $\varphi^0$ differs a little from number to number, and that is enough to begin with.
+
+# %%
+sweep = []
+for M in moduli:
+    task = st.arithmetic("mod", n, modulus=M)
+    last = round(modulus_epochs * n * n / 64)
+    h = fit(task, last, batch=64, logged=range(0, last + 1, max(1, last // 40)))
+    first = [h.steps[h.accuracy[:, r] >= 0.95][:1] * 64 / n**2 for r in range(seeds)]
+    sweep.append((M, n % M == 0, [float(e[0]) if len(e) else math.inf for e in first]))
+
+# %% tags=["hide-input"]
+page.table(
+    pd.DataFrame(
+        [
+            (
+                M,
+                "yes" if divides else "no",
+                *[f"{e:.0f}" if e < math.inf else "not reached" for e in when],
+            )
+            for M, divides, when in sweep
+        ],
+        columns=["modulus M", f"divides {n}", *[f"seed {s}" for s in run_seeds]],
+    ),
+    name="tbl-moduli",
+    caption=(
+        f"Epoch at which accuracy first reaches 95 %, of {modulus_epochs}: (x₁ + x₂) mod M, "
+        f"numbers up to {n}."
+    ),
+)
+
+slow = [e for _, divides, when in sweep if divides for e in when]
+fast = [e for _, divides, when in sweep if not divides for e in when]
+page.claim(
+    "staircase-modulus",
+    statement="A modulus that divides N is learned much later, since order 0 tells numbers apart "
+    "only otherwise.",
+    source="stated",
+    paper="thousands of epochs against a few hundred",
+    ours=min(min(slow), modulus_epochs) / max(fast)
+    if fast and slow and max(fast) < math.inf
+    else None,
+    band=(1.5, None),
+    control="moduli that do not divide N: "
+    + (span(fast, 0) if fast and max(fast) < math.inf else "not all learned")
+    + " epochs",
+    why=None if fast and slow and max(fast) < math.inf else "needs both kinds of modulus, learned",
+    scale=f"earliest epoch over latest; runs not done by {modulus_epochs} count as that; N = {n}, "
+    f"M = {', '.join(map(str, moduli))}, {seeds} seeds",
+)
+
+# %% [markdown]
+# One task needs no training at all. In **min–max**, $(c, x_1, x_2)$, a command $c$ asks for the larger or the smaller of two numbers. Add the three signatures of order 0 of the tokens and take the largest entry: the sum is right for every input. Order 0 alone can carry a comparison.
+
+# %%
+comparison = st.minmax(n)
+answer = st.additive_prediction(comparison) == comparison.labels.argmax(dim=1)
+without = replace(comparison, sequences=comparison.sequences[:, 1:])
+blind = st.additive_prediction(replace(without, targets=torch.arange(1, n + 1)))
+
+# %% tags=["hide-input"]
+page.claim(
+    "staircase-min-max",
+    statement="Adding the order-0 signatures of the three tokens answers min-max without error.",
+    source="stated",
+    paper="always right (derived)",
+    ours=answer.double().mean(),
+    band=(1.0, 1.0),
+    control="without the command's signature: "
+    f"{float((blind == comparison.labels.argmax(dim=1)).double().mean()):.2f}",
+    scale=f"share of {len(answer)} inputs, N = {n}",
+)
+
+# %% [markdown]
+# ## Attention alone
+#
+# Take away the activation and let the network attend: $f(X) = U\, O V \sum_s a_s e_{x_s}$ with scores $a_s$ from a query at the last position. Theorem 3 splits the gradient of a row by the role in which the token was used: as **value** it receives its order-0 signature, weighted by the attention it gets; as **key** and as **query** it receives orders up to 2, through differences between the tokens of a sequence.
+
+# %%
+pairs = st.arithmetic("add", n)
+attending = st.Attention(pairs.vocabulary, pairs.vocabulary, pairs.length)
+params = attending.init([gamma], run_seeds, torch.float64)
+roles = st.attention_terms(attending, params, pairs)
+exact = st.velocity(attending, params, pairs)
+gap = float(st.relative_error(sum(roles.values()), exact).max())
+assert gap < 1e-6
+size = {name: float(part.norm()) for name, part in roles.items()}
+
+# %%
+attention = {}
+for operation in ("add", "mod"):
+    task = st.arithmetic(operation, n)
+    start = attending.init([gamma], run_seeds[:1])
+    h = st.train(
+        attending,
+        start,
+        task,
+        steps=attention_steps,
+        logged=[0, attention_steps],
+        device=page.device,
+    )
+    rho = st.alignment(
+        st.cosine_gram(h.embeddings[-1]), st.cosine_gram(st.label_signature(task, 0))
+    )
+    attention[operation] = float(h.accuracy[-1, 0]), float(rho[0])
+
+# %% tags=["hide-input"]
+page.say(
+    f"The roles add up to the gradient (relative difference {gap:.1e}). At the start the value "
+    f"role has norm {size['value']:.1e}; key and query have {size['key']:.1e} and "
+    f"{size['query']:.1e}. After {attention_steps} steps on all pairs, addition has accuracy "
+    f"{attention['add'][0]:.2f} and agreement {attention['add'][1]:.2f} with order 0; modular "
+    f"addition has accuracy {attention['mod'][0]:.2f}."
+)
+
+page.claim(
+    "staircase-attention-mod",
+    statement="Attention alone learns addition and not modular addition.",
+    source="stated",
+    paper="fails at modular addition after 10,000 epochs",
+    ours=attention["mod"][0],
+    band=(None, 0.5),
+    control=f"addition, same network and time: {attention['add'][0]:.2f}",
+    scale=f"accuracy, N = {n}, {attention_steps} full-batch steps, one seed",
+)
+
+# %% [markdown]
+# The value role explains where attention goes. A token whose presence says nothing about the label has a flat $\varphi^0$, receives no gradient, and stays small; a token that decides the label grows. In **anchor–noise parity**, one of eight tokens is an anchor whose parity is the label, and the other seven are noise.
+
+# %%
+task = st.parity(seed=seed)
+model = st.Attention(task.vocabulary, task.vocabulary, task.length)
+passes = len(task.sequences) / 64
+marks = [round(e * passes) for e in range(parity_epochs + 1)]
+
+
+def on_anchor(step, params):
+    scores = model.scores(params, model.stream(params, task.sequences.to(page.device)))
+    anchor = torch.isin(task.sequences, task.targets).to(scores)
+    norms = params["E"].norm(dim=-1)
+    return {
+        "attention": (scores * anchor).sum(-1).mean(1),
+        "anchor": norms[:, task.targets].mean(1),
+        "noise": norms[:, 21:].mean(1),
+    }
+
+
+h = fit(task, marks[-1], model=model, batch=64, logged=marks, callback=on_anchor)
+parity = h.records
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, 2, figsize=(8.2, 2.9), sharex=True)
+panels[0].plot(range(parity_epochs + 1), parity["attention"], color=BLUE)
+panels[0].plot(range(parity_epochs + 1), h.accuracy, color=MUTED, ls="--")
+panels[0].plot([], [], color=BLUE, label="attention on the anchor")
+panels[0].plot([], [], color=MUTED, ls="--", label="accuracy")
+panels[1].plot(range(parity_epochs + 1), parity["anchor"], color=BLUE)
+panels[1].plot(range(parity_epochs + 1), parity["noise"], color=RED)
+panels[1].plot([], [], color=BLUE, label="anchors")
+panels[1].plot([], [], color=RED, label="noise tokens")
+panels[1].set(ylabel="mean length of rows", ylim=(0, None))
+for axes in panels:
+    axes.set(xlabel="epoch")
+    axes.legend()
+page.show(
+    figure,
+    name="fig-parity",
+    caption=(
+        f"Anchor–noise parity, {seeds} seeds. Left: attention that the last position pays to the "
+        "anchor, and accuracy. Right: mean length of the rows. Chance for the attention is 1/8."
+    ),
+    alt="Attention and accuracy jump to one within a few epochs while the anchors' rows grow longer than the noise rows.",
+)
+
+# %% tags=["hide-input"]
+last = parity["attention"][-1]
+page.claim(
+    "staircase-parity",
+    statement="Attention finds the one token that decides the label.",
+    source="stated",
+    paper="shown, no number",
+    ours=last.mean(),
+    uncertainty=last.std() if seeds > 1 else None,
+    band=(0.99, None),
+    control=f"before training: {span(parity['attention'][0], 3)}; each seed: "
+    + ", ".join(f"{x:.3f}" for x in last.tolist()),
+    scale=f"mean attention on the anchor after {parity_epochs} epochs of {len(task.sequences):,} "
+    f"sequences, {seeds} seeds",
+)
+
+# %% [markdown]
+# ## Three tokens
+#
+# Task 4 has all three orders at once: $y = (a_1 + a_2 + x) \bmod |X|$ with anchors $a$ from one set and $x$ from another. For an anchor, order 0 is flat; order 1 is a band, since knowing the other anchor leaves the label to $x$ but knowing $x$ does not decide it either; order 2 decides everything and is therefore, like the order 1 of addition, all its own for each token.
+
+# %%
+task = st.length_three(anchors, others)
+named = replace(task, targets=torch.arange(1, anchors + 1))
+grams = [st.cosine_gram(st.label_signature(named, m)) for m in range(2)]
+per_pass = len(task.sequences) / 256
+marks = sorted(
+    {
+        round(e * per_pass)
+        for e in (0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100, 150, 200)
+        if e <= three_epochs
+    }
+)
+start = st.FFN(task.vocabulary, task.vocabulary)
+h = st.train(
+    start, start.init([gamma], run_seeds[:1]), task, steps=marks[-1], batch=256, logged=marks,
+    device=page.device,
+)  # fmt: skip
+learned = st.cosine_gram(h.embeddings[:, 0, :anchors])
+flat_match = st.pairs(learned).mean(dim=-1)
+band_match = st.alignment(learned, grams[1])
+
+# %% tags=["hide-input"]
+spread = st.pairs(grams[0]).max() - st.pairs(grams[0]).min()
+page.say(
+    f"Order-0 cosines of anchors differ by {float(spread):.1e} at most; the order-1 cosines run "
+    f"from {float(grams[1].min()):.2f} to 1."
+)
+figure, axes = plt.subplots(figsize=(6.4, 3.0))
+x = h.steps / per_pass
+axes.plot(x, flat_match, color=BLUE, label="mean cosine of anchors (order 0 says 1)")
+axes.plot(x, band_match, color=TEAL, label="agreement with order 1")
+axes.plot(x, h.accuracy[:, 0], color=MUTED, ls="--", label="accuracy")
+axes.set(xscale="symlog", xlabel="epoch", ylim=(-0.3, 1.05))
+axes.legend(fontsize=8.5)
+page.show(
+    figure,
+    name="fig-three",
+    caption=(
+        f"Task 4 with {anchors} anchors and {others} other tokens, one seed. First all anchors "
+        "are parallel, then they arrange by order 1, then the task is solved and order 1 fades."
+    ),
+    alt="The mean cosine rises to one and falls; agreement with order 1 peaks later; accuracy rises last.",
+)
+
+# %% tags=["hide-input"]
+peaks = int(flat_match.argmax()), int(band_match.nan_to_num(-1).argmax())
+page.claim(
+    "staircase-length-three",
+    statement="With three tokens, rows go through order 0 and then order 1 before the task is solved.",
+    source="stated",
+    paper="uniform, then a band, then complex",
+    ours=band_match[peaks[1]] if peaks[0] < peaks[1] else 0.0,
+    band=(0.9, None),
+    control=f"agreement with order 1 at the order-0 peak: {float(band_match[peaks[0]]):.2f}",
+    scale=f"greatest agreement with order 1, 0 if it comes before order 0's; order 0 peaks at epoch "
+    f"{float(x[peaks[0]]):.0f} with mean cosine {float(flat_match[peaks[0]]):.2f}, order 1 at "
+    f"{float(x[peaks[1]]):.0f}, final accuracy {float(h.accuracy[-1, 0]):.2f}; one seed",
+)
+
+# %% [markdown]
+# ## A task that can refute the claim
+#
+# Does the staircase hold, then? The tasks so far cannot quite say. Their order 1 predicts nothing by itself, its probe fits too much, and raw orders contain each other: rows that agree with order 0 agree with order 1 to some degree, whatever they have learned. What is missing is a task in which the orders disagree.
+#
+# ```{admonition} Our addition: FactorialTask
+# :class: ours
+# A target token is a triple $v = (a, b, c)$ of digits mod 3, so there are 27. Two context tokens $c_1, c_2$ follow. The label comes from one of five blocks, chosen by a fair five-sided die:
+#
+# $$
+# a \quad\big|\quad b + c_1 \quad\big|\quad c + c_1 + c_2 \quad\big|\quad c_1 \quad\big|\quad c_2 \qquad (\text{sums mod } 3).
+# $$
+#
+# The first block needs no context: it is order 0. The second says nothing about $b$ until $c_1$ is known: order 1. The third says nothing about $c$ until both are known: order 2. So **each order groups the tokens by a digit of its own**, and how far training has come can be read off the rows. The last two blocks are about the context alone. All 243 inputs are used, with their exact label laws.
+# ```
+#
+# For every order we also take its **pure part**, which lower orders don't hold: for order 1, $\varphi^{1\perp} = P(y, c \mid v) - P(y \mid v)\,P(c)$, and for order 2 the three-way interaction of Hoeffding's decomposition. From here on Gram matrices are *centred*: the mean row is taken off first, since a common direction says nothing about how tokens differ.
+
+# %%
+task = st.factorial()
+raw = [st.label_signature(task, m) for m in range(3)]
+pure = [st.pure(task, m) for m in range(3)]
+ranks = [st.span(signature).shape[1] for signature in (*raw, *pure)]
+v = torch.arange(27)
+digits = torch.stack([v // 9, v // 3 % 3, v % 3])
+for digit, signature in zip(digits, pure, strict=True):
+    same = (digit[:, None] == digit).double()
+    assert st.alignment(st.cosine_gram(signature, centred=True), same) > 1 - 1e-9
+
+levels = [
+    st.best_loss(task, torch.cat([known, task.sequences[:, 1:]], dim=1))
+    for t in [task.sequences[:, 0]]
+    for known in (
+        torch.zeros(len(t), 1, dtype=torch.int64),
+        (t // 9)[:, None],
+        (t // 3)[:, None],
+        t[:, None],
+    )
+]
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(2, 3, figsize=(7.4, 5.0), sharex=True, sharey=True)
+for row, group, word in zip(panels, (raw, pure), ("raw", "pure"), strict=True):
+    for m, (axes, signature) in enumerate(zip(row, group, strict=True)):
+        image = axes.imshow(st.cosine_gram(signature, centred=True), vmin=-0.5, vmax=1)
+        axes.set(title=f"order {m}, {word}", xticks=[0, 9, 18], yticks=[0, 9, 18])
+        axes.grid(visible=False)
+figure.colorbar(image, ax=panels, label="centred cosine", shrink=0.6)
+page.show(
+    figure,
+    name="fig-factorial",
+    caption=(
+        "Signatures of the 27 targets, ordered by a, then b, then c. Raw orders contain each "
+        f"other (ranks {', '.join(map(str, ranks[:3]))}). Pure parts are three separate groupings "
+        f"(ranks {', '.join(map(str, ranks[3:]))}): by a, by b, by c."
+    ),
+    alt=(
+        "Six matrices of 27 by 27. Raw: three blocks; nine smaller blocks inside them; a full "
+        "hierarchy. Pure: three blocks; a repeated pattern of three; a fine pattern of every third."
+    ),
+)
+
+# %%
+sizes = {"E": "V d", "W": "m d", "U": "K m"}
+network = st.FFN(task.vocabulary, task.labels.shape[1], d=64, activation="silu", width=128)
+climb = fit(task, steps, gammas=gammas, model=network, logged=st.log_steps(steps, 70))
+names = st.runs(gammas, run_seeds)
+centred = st.cosine_gram(climb.embeddings, centred=True)
+agreement = torch.stack([st.alignment(centred, st.cosine_gram(s, centred=True)) for s in raw])
+order = st.best_order(climb.embeddings, raw)
+fitted = climb.fitted()[:, :3]
+
+# %% [markdown]
+# The network is $f = U \sigma(W \sum_i e_{x_i})$ with SiLU, for which $\sigma''(0) \ne 0$, so that order 1 has a term at all. All initializations and seeds train as one batch.
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(
+    2, len(gammas), figsize=(9.6, 4.6), sharex=True, sharey="row", height_ratios=[1.3, 1],
+    squeeze=False,
+)  # fmt: skip
+x = climb.steps.clamp_min(0.7)
+for g, (top, low) in enumerate(panels.T):
+    at = slice(g * seeds, (g + 1) * seeds)
+    for m, colour in enumerate((BLUE, TEAL, AMBER)):
+        some = agreement[m, :, at]
+        top.fill_between(x, some.amin(1), some.amax(1), color=colour, alpha=0.25, lw=0)
+        top.plot(x, some.mean(1), color=colour, label=f"order {m}")
+        block = climb.records["blocks"][:, at, m]
+        low.fill_between(x, block.amin(1), block.amax(1), color=colour, alpha=0.25, lw=0)
+        low.plot(x, block.mean(1), color=colour)
+    top.set(title=f"γ = {gammas[g]}", xscale="log", ylim=(-0.25, 1.05))
+    low.set(xlabel="step")
+panels[0, 0].set_ylabel("agreement of rows")
+panels[1, 0].set_ylabel("block loss, of 1")
+panels[0, -1].legend(fontsize=8.5, loc="lower right")
+page.show(
+    figure,
+    name="fig-staircase",
+    caption=(
+        f"The staircase. Above: agreement of the 27 rows with the raw signatures of each order; "
+        f"below: cross entropy of each block, 1 where nothing is known. Lines are means, bands the "
+        f"range of {seeds} seeds. Adam, all inputs in every step."
+    ),
+    alt=(
+        "Four columns for four initializations. At gamma 0.8 and 1.0 agreement with order 0 rises "
+        "to one first, then order 1 takes over, then order 2, while the block losses fall one "
+        "after another. At gamma 0.3 order 0 never leads, although its block loss still falls first."
+    ),
+)
+
+
+# %%
+def of(g):
+    """The runs of one γ."""
+    return list(range(g * seeds, (g + 1) * seeds))
+
+
+share = st.variance_share(climb.embeddings, pure[0])
+paths = [order[:, r][order[:, r] >= 0].unique_consecutive().tolist() for r in range(len(names))]
+small, large = of(gammas.index(gamma)), of(0)
+
+
+def at_half(values, runs):
+    """Values of each run when its block 0 is half fitted."""
+    when = [int((climb.steps == fitted[r, 0]).int().argmax()) for r in runs]
+    return torch.stack([values[i, r] for i, r in zip(when, runs, strict=True)])
+
+
+def told(steps):
+    """Steps as text; -1 is never."""
+    if steps is None:
+        return "no such block"
+    never = int((steps < 0).sum())
+    return f"never in {never} of {len(steps)}" if never else span(steps, 0)
+
+
+# %% tags=["hide-input"]
+page.table(
+    pd.DataFrame(
+        {
+            "γ": gammas,
+            "order that fits best, over time": [
+                "; ".join("→".join(map(str, paths[r])) or "none" for r in of(g))
+                for g in range(len(gammas))
+            ],
+            "share in order 0": [span(at_half(share, of(g))) for g in range(len(gammas))],
+            "agreement with order 0": [
+                span(at_half(agreement[0], of(g))) for g in range(len(gammas))
+            ],
+            **{
+                f"block {m}": [told(fitted[of(g), m]) for g in range(len(gammas))] for m in range(3)
+            },
+        }
+    ),
+    name="tbl-staircase",
+    caption=(
+        "Best raw order over time, where its agreement is at least one half; share of the rows' "
+        f"variance in the pure order 0 (chance {ranks[3] / 26:.3f}) and agreement with the raw one "
+        "when block 0 is half fitted; step at which each block is half fitted."
+    ),
+)
+
+# %% [markdown]
+# Read {numref}`tbl-staircase` from both ends. At γ = 0.3 the block *losses* still fall in the order 0, 1, 2: any network finds the easy part of a task first. What small initialization adds is that **the rows show it**. At the time when block 0 is half fitted, rows from a large initialization are still mostly the noise they started as, and rows from a small one are almost entirely order 0.
+#
+# {numref}`fig-climb` follows one run through the climb.
+
+# %%
+watched = small[0]
+frames = [0]
+for s in torch.logspace(0.5, math.log10(steps), 16):
+    frames.append(int((climb.steps - s).abs().argmin()))
+frames = sorted(set(frames))
+
+
+def plane(rows, before=None):
+    """Two principal components, turned to lie as close to the last frame as they can."""
+    rows = rows.double() - rows.double().mean(dim=0)
+    flat = torch.linalg.svd(rows, full_matrices=False)
+    found = flat.U[:, :2] * flat.S[:2]
+    found = found / found.norm(dim=1).max()
+    if before is None:
+        return found
+    left, _, right = torch.linalg.svd(found.T @ before)
+    return found @ left @ right
+
+
+# %% tags=["hide-input"]
+pictures, seen = {}, None
+for i in frames:
+    seen = plane(climb.embeddings[i, watched], seen)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.6), width_ratios=[1, 1.25])
+    for b, mark in enumerate("os^"):
+        here = digits[1] == b
+        colours = [PALETTE[k] for k in digits[0][here].tolist()]
+        left.scatter(*seen[here].T, c=colours, marker=mark, s=34, lw=0, alpha=0.75)
+    left.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[], yticks=[], aspect="equal")
+    left.set_title("colour: a, shape: b")
+    for m, colour in enumerate((BLUE, TEAL, AMBER)):
+        right.plot(x, agreement[m, :, watched], color=colour, label=f"order {m}")
+    right.axvline(x[i], color=INK, lw=1)
+    right.set(xscale="log", xlabel="step", ylabel="agreement of rows", ylim=(-0.25, 1.05))
+    right.legend(fontsize=8.5, loc="lower right")
+    pictures[f"step {int(climb.steps[i])}"] = figure
+page.show(
+    pictures,
+    name="fig-climb",
+    caption=(
+        f"The 27 rows in their first two principal components, γ = {names[watched][0]}, one seed; "
+        "on the page, a slider moves through training. Order 0 gathers the colours; order 1 splits "
+        "each colour into shapes; order 2 tells the three tokens of one shape apart."
+    ),
+    alt=(
+        "Left: 27 points that start as a cloud, gather into three coloured groups, and split into "
+        "shapes. Right: agreement with each order over steps, with a line at the current step."
+    ),
+)
+
+
+# %%
+shuffles = [torch.randperm(27, generator=torch.Generator().manual_seed(k)) for k in range(20)]
+shuffled = torch.stack(
+    [st.alignment(centred, st.cosine_gram(s[p], centred=True)) for s in raw for p in shuffles]
+)[..., small].abs()
+ratios = fitted[:, 1:].double() / fitted[:, :-1]
+climbed = bool((fitted[small + large] > 0).all())
+
+# %% tags=["hide-input"]
+scale = f"FactorialTask, SiLU, d = 64, m = 128, Adam, γ = {gamma}, {seeds} seeds"
+page.claim(
+    "staircase-sequence",
+    statement="Under small initialization the best order is exactly 0, then 1, then 2.",
+    source="ours",
+    paper="orders join rather than replace each other",
+    ours=sum(paths[r] == [0, 1, 2] for r in small) / seeds,
+    band=(1, 1),
+    control=f"γ = {gammas[0]}: " + "; ".join("→".join(map(str, paths[r])) for r in large),
+    scale=f"share of runs; {scale}",
+)
+page.claim(
+    "staircase-order-zero-first",
+    statement="When block 0 is half fitted the rows agree with raw order 0.",
+    source="ours",
+    ours=at_half(agreement[0], small).min(),
+    band=(0.95, None),
+    control=f"with order 2 at that time: {span(at_half(agreement[2], small))}",
+    scale=f"worst run; {scale}",
+)
+page.claim(
+    "staircase-share",
+    statement="Most of the rows' variance is then in the pure order 0.",
+    source="ours",
+    ours=at_half(share, small).min(),
+    band=(0.8, None),
+    control=f"chance: {ranks[3] / 26:.3f}; γ = {gammas[0]}: {span(at_half(share, large), 3)}",
+    scale=f"worst run; {scale}",
+)
+
+# %% tags=["hide-input"]
+for name, m, least in (("first", 0, 2.5), ("second", 1, 2.0)):
+    page.claim(
+        f"staircase-{name}-stair",
+        statement=f"Block {m + 1} takes more than {least} times as long as block {m}.",
+        source="ours",
+        ours=ratios[small, m].min() if climbed else None,
+        band=(least, None),
+        control=f"γ = {gammas[0]}: {span(ratios[large, m])}",
+        why=None if climbed else f"not all blocks are half fitted in {steps} steps",
+        scale=f"least ratio of the steps to half fit; {scale}",
+    )
+page.claim(
+    "staircase-large-initialization",
+    statement="Under large initialization the rows don't show order 0, although block 0 is fitted "
+    "first.",
+    source="ours",
+    ours=at_half(share, large).max(),
+    band=(None, 0.15),
+    control=f"γ = {gamma}: {span(at_half(share, small))}",
+    scale=f"greatest share of the pure order 0 at half fit, γ = {gammas[0]}, {seeds} seeds",
+)
+page.claim(
+    "staircase-shuffled",
+    statement="Shuffled signatures don't agree with the rows.",
+    source="ours",
+    ours=shuffled.flatten().quantile(0.95),
+    band=(None, 0.3),
+    control=f"unshuffled, best over time: {span(agreement[:, :, small].amax(1))}",
+    scale=f"95 % quantile of |ρ|, {len(shuffles)} shuffles, three orders, all steps; {scale}",
+)
+
+# %% [markdown]
+# ## Take the reason away
+#
+# If order 1 comes from $\sigma''(0)$, a linear network must stop at order 0. If its coming first matters for order 2, then removing its block should hurt. Each of these could have gone wrong.
+
+# %%
+FULL = "as it was"
+variants = {
+    FULL: (task, "silu"),
+    "linear": (task, "linear"),
+    "tanh, σ″(0) = 0": (task, "tanh"),
+    "without block b + c₁": (st.factorial(drop=["b+c1"]), "silu"),
+    "without blocks c₁, c₂": (st.factorial(drop=["c1", "c2"]), "silu"),
+    "b + c₁ four times as likely": (st.factorial(weights=(1, 4, 1, 1, 1)), "silu"),
+}
+controls = {}
+for name, (variant, sigma) in variants.items():
+    at = {block: i for i, block in enumerate(variant.blocks)}
+    size = st.FFN(variant.vocabulary, variant.labels.shape[1], 64, sigma, 128)
+    h = fit(variant, steps, model=size, logged=st.log_steps(steps, 70))
+    when = h.fitted()
+    controls[name] = (
+        h.losses[-1],
+        variant.entropy,
+        [when[:, at[block]] if block in at else None for block in st.BLOCKS[:3]],
+    )
+
+
+# %% tags=["hide-input"]
+page.table(
+    pd.DataFrame(
+        [
+            (name, *map(told, block), span(loss, 3), f"{entropy:.3f}")
+            for name, (loss, entropy, block) in controls.items()
+        ],
+        columns=[
+            "network or task",
+            "block a",
+            "block b + c₁",
+            "block c + c₁ + c₂",
+            "final loss",
+            "least possible",
+        ],
+    ),
+    name="tbl-controls",
+    caption=(
+        f"γ = {gamma}, {seeds} seeds, {steps} steps: step at which each block is half fitted, and "
+        f"the loss at the end in nats. Knowing a alone allows {levels[1]:.3f}, a and b "
+        f"{levels[2]:.3f}, everything {levels[3]:.3f}."
+    ),
+)
+
+page.claim(
+    "staircase-linear",
+    statement="A linear network stops exactly at the loss that order 0 allows.",
+    source="ours",
+    ours=(controls["linear"][0] - levels[1]).abs().max(),
+    band=(None, 0.005),
+    control=f"SiLU ends {span(controls[FULL][0] - levels[3], 3)} above the least possible loss",
+    scale=f"greatest distance to {levels[1]:.4f} nats after {steps} steps, γ = {gamma}, {seeds} seeds",
+)
+
+# %% [markdown]
+# Two rows of {numref}`tbl-controls` are surprises worth keeping. Without the block $b + c_1$ there is nothing of order 1 to learn about the targets, and the block of order 2 is fitted all the same, at about its usual time: **the stairs are not steps that one must stand on.** And without the blocks about the context alone, order 2 is not fitted at all: the context tokens then have no row of their own to begin from, and the network waits at a saddle. What order 2 needs is not order 1, but contexts that can be told apart.
+#
+# Next, cut the rows down to what one order holds and train everything else. Rows of orders up to $k$ should reach that order's loss and not a hair less. And freeze the rows once block 0 is done: the rest of the network can still learn, but if the rows carry the next order, it should take longer.
+
+# %%
+base = {name: p[small] for name, p in climb.params.items()}
+stops = []
+for k in (0, 1):
+    cut = {name: p.clone() for name, p in base.items()}
+    cut["E"][:, :27] = st.project(cut["E"][:, :27], pure[: k + 1])
+    h = fit(task, steps, model=network, params=cut, lr=3e-3, freeze={"E": 0}, logged=[0, steps])
+    stops.append((k, h.losses[-1] - levels[k + 1]))
+
+# %%
+length = 2 * steps // 3
+free = fit(task, length, gammas, network, logged=range(0, length + 1, 5))
+ready = free.fitted(0.1)[:, 0]
+held = fit(task, steps, gammas, network, freeze={"E": ready}, logged=range(0, steps + 1, 10))
+delay = (held.fitted()[:, 1] - ready) / (free.fitted()[:, 1] - ready)
+usable = (ready > 0) & (free.fitted()[:, 1] > ready) & (held.fitted()[:, 1] > ready)
+frozen = [(value, delay[of(g)]) for g, value in enumerate(gammas) if bool(usable[of(g)].all())]
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots(figsize=(5.6, 2.8))
+for i, (_, ratio) in enumerate(frozen):
+    axes.bar(i, float(ratio.mean()), color=BLUE, alpha=0.35, lw=0, width=0.6)
+    axes.plot([i] * len(ratio), ratio, "o", color=BLUE, ms=5)
+axes.axhline(1, color=MUTED, ls="--")
+axes.set_xticks(range(len(frozen)), [f"γ = {value}" for value, _ in frozen])
+axes.set(ylabel="times as long")
+page.show(
+    figure,
+    name="fig-frozen",
+    caption=(
+        "How much longer block 1 takes, from the time block 0 is fitted, when the rows are frozen "
+        f"at that time. Dots: {seeds} seeds. Block 0 counts as fitted at a loss of 0.1."
+    ),
+    alt="Bars above one that grow with gamma: freezing the rows slows the next block.",
+)
+slowed = bool(usable[small].all())
+page.claim(
+    "staircase-projection",
+    statement="Rows cut down to orders up to k reach the loss of order k and no further.",
+    source="ours",
+    ours=max(float(rest.abs().max()) for _, rest in stops),
+    band=(None, 0.005),
+    control=f"rows not cut end {span(climb.losses[-1, small] - levels[3], 3)} above "
+    "the least possible loss",
+    scale=f"greatest distance to the levels of k = 0 and 1, all but the rows trained on for {steps} "
+    f"steps, γ = {gamma}, {seeds} seeds",
+)
+page.claim(
+    "staircase-frozen",
+    statement="Freezing the rows after block 0 slows block 1.",
+    source="ours",
+    ours=delay[small].mean() if slowed else None,
+    uncertainty=delay[small].std() if slowed and seeds > 1 else None,
+    band=(1.8, None),
+    control=f"γ = {gammas[0]}: {span(delay[large])}",
+    why=None if slowed else f"block 1 is not half fitted in {length} and {steps} steps",
+    scale=f"mean ratio of waiting times, γ = {gamma}, {seeds} seeds",
+)
+
+# %% [markdown]
+# ## The equation, before and during training
+#
+# Finally the velocity itself. For $f = U\sigma(W\sum e)$ the lowest degrees of {eq}`eq-flow` in $E$ can be written down with signatures alone, and compared with the exact gradient: order 0, and order 0 and 1 together.
+
+# %%
+checks = []
+for value in gammas:
+    params = network.init([value], run_seeds, torch.float64)
+    exact = st.velocity(network, params, task)
+    one = st.lowest_degree(network, params, task, 0)
+    two = one + st.lowest_degree(network, params, task, 1)
+    checks.append(
+        (
+            value,
+            st.cosine(one, exact, centred=True),
+            st.relative_error(one, exact, centred=True),
+            st.cosine(two, exact, centred=True),
+            math.sqrt(3) * 64 ** (0.5 - 2 * value),
+        )
+    )
+
+# %% tags=["hide-input"]
+page.table(
+    pd.DataFrame(
+        [(g, span(a, 4), span(b, 3), f"{law:.3f}", span(c, 4)) for g, a, b, c, law in checks],
+        columns=[
+            "γ",
+            "cosine, order 0",
+            "relative error",
+            "√3 d^(1/2 − 2γ)",
+            "cosine, orders 0 and 1",
+        ],
+    ),
+    name="tbl-ode",
+    caption=(
+        f"Predicted against exact velocity of the 27 rows at initialization, rows centred, "
+        f"float64, {seeds} seeds."
+    ),
+)
+_, big_cosine, big_error, _, _ = checks[0]
+_, small_cosine, small_error, _, _ = checks[gammas.index(gamma)]
+page.claim(
+    "staircase-ode-small",
+    statement="Under small initialization the first velocity is order 0's to a few per cent.",
+    source="ours",
+    ours=small_error.max(),
+    band=(None, 0.03),
+    control=f"γ = {gammas[0]}: {span(big_error)}",
+    scale=f"greatest relative error, γ = {gamma}, d = 64, {seeds} seeds; cosine at least "
+    f"{float(small_cosine.min()):.4f}",
+)
+page.claim(
+    "staircase-ode-large",
+    statement="Under large initialization order 0 alone doesn't predict the first velocity.",
+    source="ours",
+    ours=big_cosine.max(),
+    band=(None, 0.6),
+    control=f"γ = {gamma}: {span(small_cosine, 4)}",
+    scale=f"greatest cosine, γ = {gammas[0]}, d = 64, {seeds} seeds",
+)
+
+# %% [markdown]
+# ```{admonition} Differs from the paper
+# :class: differs
+# - **Settings are ours** wherever the paper leaves them open: γ, optimizer, rate, batch, vocabulary.
+# - **The common early direction in modular addition comes from unused labels**, not from the task.
+# - **ReLU is outside the theorem** that the experiments are meant to support.
+# - **The probe of order 1 is nearly free**: it fits any geometry that depends on a difference.
+# - **Replacement, not only joint influence.** The paper argues that late orders all matter together. On a task that separates orders, we see the rows of one order give way to the next, as the residual of the fitted order vanishes. The two statements don't exclude each other: raw orders contain each other.
+# - **Errata.** In the paper's equation (19) the query term lacks a transpose. Its main text swaps two indices of the key tensor; the appendix is right. Theorem 2 begins at $m = 1$, its proof at 0. The coefficient printed as $(m+1)!\,S_2(K-1, m+1)$ is $m!\,S_2(K, m+1)$, with $S_2$ the Stirling numbers of the second kind; both grow alike. The tests of this book check each one.
+# - **Smaller.** Activation order is run with fewer numbers, attention for a tenth of the epochs, and Task 4 with sizes that the paper doesn't state.
+# ```
+
+# %% [markdown]
+# ## Exercises
+#
+# Predict first, on paper; then compute. They get harder.
+#
+# ```{exercise} The number line in the counts
+# :label: ex-number-line
+#
+# Show that the cosine between the order-0 signatures of two numbers $a$ and $b$ in the addition task is exactly $1 - |a - b|/N$. Check it for $N = 20$.
+# ```
+#
+# ```{solution-start} ex-number-line
+# :class: dropdown
+# ```
+#
+# $\varphi^0_a$ is uniform on the $N$ labels $a + 1, \dots, a + N$. Two such ranges share $N - |a - b|$ labels, and all lengths are equal, so the cosine is the share of labels in common.
+
+# %%
+sums = st.cosine_gram(st.label_signature(st.arithmetic("add", 20), 0))
+a = torch.arange(20, dtype=torch.float64)
+assert torch.allclose(sums, 1 - (a[:, None] - a).abs() / 20)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} Which products look alike
+# :label: ex-products
+#
+# In the multiplication task, which two numbers up to 20 have the most similar signatures of order 0, and why is it not 19 and 20?
+# ```
+#
+# ```{solution-start} ex-products
+# :class: dropdown
+# ```
+#
+# Two numbers share a label when $a x = b y$ with $x, y \le 20$. That has many solutions when $a/b$ is a ratio of small numbers: with $a/b = p/q$ in lowest terms there are $\lfloor 20 / \max(p, q) \rfloor$ of them. So $a = 2b$ is the closest any two numbers come, and 19 and 20 share a single label.
+
+# %%
+products = st.cosine_gram(st.label_signature(st.arithmetic("mul", 20), 0))
+products.fill_diagonal_(0)
+top = (products == products.max()).nonzero() + 1
+
+# %% tags=["hide-input"]
+page.say(
+    f"Largest cosine {float(products.max()):.2f}, for "
+    + ", ".join(f"{i} and {j}" for i, j in top.tolist() if i < j)
+    + f"; 19 and 20: {float(products[18, 19]):.2f}."
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} When order 0 is blind
+# :label: ex-blind
+#
+# For $y = (x_1 + x_2) \bmod M$ with numbers up to $N$, all order-0 signatures are equal exactly when $M$ divides $N$. Prove it, and check it for $N = 20$ and every $M$ up to 20.
+# ```
+#
+# ```{solution-start} ex-blind
+# :class: dropdown
+# ```
+#
+# Given $x_1 = a$, the label is $a$ plus a residue of $\{1, \dots, N\}$ mod $M$. If $M$ divides $N$ every residue occurs $N/M$ times, whatever $a$ is. If not, some residues occur once more than others; those of $a$ and $a + 1$ are the same pattern shifted by one, and a pattern that is not constant on a cycle differs from its shift.
+
+# %%
+blind = []
+for M in range(1, 21):
+    phi = st.label_signature(st.arithmetic("mod", 20, modulus=M), 0)
+    if torch.allclose(phi, phi[:1].expand_as(phi)):
+        blind.append(M)
+assert blind == [M for M in range(1, 21) if 20 % M == 0]
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} One frequency, one ring
+# :label: ex-ring
+#
+# Show that in modular addition the geometry of {eq}`eq-fourier` is $\cos(2\pi k (a - b)/N)$ between numbers $a$ and $b$. For which $k$ do several numbers fall on one point of the ring?
+# ```
+#
+# ```{solution-start} ex-ring
+# :class: dropdown
+# ```
+#
+# $\varphi^1_a(\nu, j)$ is $1/N$ where $\nu - 1 = a + j \bmod N$ and 0 elsewhere, so $h_a(\nu)$ is the wave $\cos 2\pi k j / N$ shifted by $a$. The inner product of a wave of frequency $k$ with itself, shifted by $a - b$, is half its length times $\cos 2\pi k(a - b)/N$. Numbers with $k a \equiv k b \pmod N$ coincide: that happens when $k$ and $N$ have a common divisor $g > 1$, and then $g$ numbers share each point.
+
+# %%
+modulo = st.arithmetic("mod", 12)
+for k in range(1, 6):
+    a = torch.arange(12, dtype=torch.float64)
+    expected = torch.cos(2 * math.pi * k * (a[:, None] - a) / 12)
+    assert torch.allclose(st.cosine_gram(st.fourier(modulo, k)), expected, atol=1e-9)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} Turn the stairs around
+# :label: ex-turn
+#
+# Block $a$ is learned before block $b + c_1$ even when the latter is four times as likely ({numref}`tbl-controls`). Estimate from {eq}`eq-theorem-one` how much likelier it must be to be learned first at γ = 0.8, then try it with the `weights` of `factorial`.
+# ```
+#
+# ```{solution-start} ex-turn
+# :class: dropdown
+# ```
+#
+# At the start order 1 is smaller by about $d^{-\gamma}$, a factor of 28 for $d = 64$. But both grow, and order 1 has context rows to help it that grow as well, which the estimate leaves out. So a smaller factor should do.
+
+# %%
+turned = []
+for factor in (1, 4, 8, 16):
+    other = st.factorial(weights=(1, factor, 1, factor, 1))
+    h = fit(other, steps, model=network, logged=st.log_steps(steps, 90))
+    turned.append((factor, *map(told, h.fitted()[:, :2].T)))
+
+# %% tags=["hide-input"]
+page.table(
+    pd.DataFrame(turned, columns=["times as likely", "block a", "block b + c₁"]),
+    name="tbl-turned",
+    caption=(
+        f"Step at which a block is half fitted when blocks b + c₁ and c₁ are made likelier; "
+        f"γ = {gamma}, {seeds} seeds."
+    ),
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ## Further reading
+#
+# - **Where this comes from.** {cite:t}`yao2025signature` introduce probability signatures; {cite:t}`yao2025reasoning` study small initialization in language models.
+# - **Low orders first, elsewhere.** {cite:t}`belrose2024increasing` show that networks learn statistics of increasing complexity, and edit the data to prove it; {cite:t}`rende2024simplicity` find the same order in transformers on text, by clones that keep only low-order interactions. The page {doc}`language` uses such clones.
+# - **The page after this one** takes signatures to text: {doc}`language`.
+
+# %%
+page.footer()
