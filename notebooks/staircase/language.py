@@ -1,0 +1,1181 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # The staircase in text
+#
+# {doc}`The previous page <signatures>` trained small networks on sums, where every probability is known. Language is not like that: contexts of every length matter at once, and nobody hands us the orders one by one. Does a model that reads text still arrange its tokens first by what tends to come *next*, and only later by what came *before*?
+#
+# This page follows the paper's three measurements on a language model: the next-token signature, the probe, and the attention path. Then it asks the question that they leave open. Signatures of different orders resemble one another, so a rising curve may mean less than it seems. For each result we therefore train the same model on a **clone** of the text: a random text with the same pairs of neighbours, or the same triples, and nothing else in it. What is claimed about longer contexts must disappear there. One of our own measures does not pass that test, and the page shows how we found a better one.
+#
+# You need cross entropy, conditional probability and a little of how attention works. Symbols are listed in the {doc}`/glossary`.
+#
+# ```{admonition} What the paper says
+# :class: paper
+# {cite:t}`yao2026staircase` train a decoder of 24 layers (RMSNorm, SwiGLU, rotary positions) on 36 billion Chinese and English tokens, and compare cosines of its token embeddings with cosines of signatures counted from the corpus, over the course of training:
+#
+# 1. **Next token.** The agreement $\rho_\text{next}$ with the next-token signature starts near 0, has a sharp early peak, and falls to a lower plateau that stays above 0.
+# 2. **Prefix bag.** A signature that also knows which tokens stand anywhere before is weighed by a fitted vector, the *probe*. On held-out tokens its error falls fast and stays low.
+# 3. **Attention path.** A signature weighed by attention is compared, in each layer, with the rows $W^O W^V w_\alpha$ that attention moves. The agreement is clearest early.
+#
+# The results are curves. No number is printed, order 2 is not looked at, and there is no control.
+# ```
+#
+# ```{admonition} What we add
+# :class: ours
+# Orders 0, 1 and 2 side by side; clones of the text; the scale of the initialization; synonyms, of which we know that they mean the same; and scores for what the paper shows as pictures. The price is size: one layer and single characters instead of 24 layers and a vocabulary of 60,416.
+# ```
+
+# %% tags=["parameters"]
+seed: int = 0
+device: str = "auto"
+corpus: str = "shakespeare"  # or a text file, or the id of a dataset on the Hub
+size: int = 1_000_000  # characters of it to train on
+start: float = 0.75  # where they begin, as a share of the text
+tokenizer: str = "characters"  # or "bpe"
+symbols: int = 32  # the vocabulary
+length: int = 8  # tokens that the model sees
+d: int = 64
+width: int = 128  # of the FFN inside the model
+heads: int = 4
+gammas: list[float] = [0.8, 0.3]  # initialization; the clones take the first
+seeds: int = 3  # runs of each kind
+steps: int = 2000
+batch: int = 64
+twin_gammas: list[float] = [0.8, 0.5, 0.3]
+twin_steps: int = 300
+probe_steps: int = 300
+shuffles: int = 200  # of each null
+checkpoint: str = ""  # a file that an interrupted training goes on from
+published: str = ""  # a model on the Hub with checkpoints, such as "EleutherAI/pythia-160m"
+
+# %%
+from tokenspace.press import Page
+
+page = Page("staircase/language", seed=seed, device=device)
+
+# %% tags=["hide-input"]
+from collections import Counter
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import seaborn as sns
+import torch
+from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
+
+from tokenspace import staircase as st
+from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PALETTE, RED, TEAL
+from tokenspace.sources import load_corpus
+
+run_seeds = list(range(seed, seed + seeds))
+
+
+def gram_of(rows, centred=True):
+    return st.cosine_gram(rows, centred)
+
+
+def rho(rows, signature, centred=True):
+    """Agreement of rows with a signature; any leading dimensions of the rows are kept."""
+    return st.alignment(gram_of(rows, centred), gram_of(signature, centred))
+
+
+def reach(values, digits=2):
+    """Mean, least and greatest over seeds, as text."""
+    v = torch.as_tensor(values, dtype=torch.float64)
+    low, high = float(v.min()), float(v.max())
+    many = f" ({low:.{digits}f} to {high:.{digits}f})" if v.numel() > 1 else ""
+    return f"{float(v.mean()):.{digits}f}{many}"
+
+
+def spread(values):
+    """Standard deviation over seeds; None of a single one."""
+    return float(values.std()) if values.numel() > 1 else None
+
+
+def band(axes, x, y, colour, label, **style):
+    """Mean over seeds, and their range."""
+    axes.plot(x, y.mean(1), color=colour, label=label, **style)
+    axes.fill_between(x, y.amin(1), y.amax(1), color=colour, alpha=0.2, lw=0)
+
+
+# %% [markdown]
+# ## A text and its next-token signature
+#
+# The text is read without capitals, and rare characters share one symbol. Of every token $\alpha$ we ask what follows it:
+#
+# $$
+# \varphi^{\text{nt}}_\alpha(\nu) = P(x_{s+1} = \nu \mid x_s = \alpha).
+# $$ (eq-next)
+#
+# Why should a row of the embedding table care? In a decoder the input row $w_\alpha$ runs along the residual stream straight to the output matrix $W^U$. On that direct path the label's part of the gradient is
+#
+# $$
+# \dot w_\alpha = r_\alpha\, W^{U\top} \varphi^{\text{nt}}_\alpha + \dots,
+# $$ (eq-direct)
+#
+# with $r_\alpha$ the share of places where $\alpha$ stands. The dots are the paths through attention and through the FFN, products of more matrices. If all weights start small, those are smaller still. So at first $w_\alpha$ can only grow along $W^{U\top}\varphi^{\text{nt}}_\alpha$: two tokens get similar rows when similar tokens follow them. This can be counted before any training.
+
+# %%
+source = load_corpus(corpus, least=length + 2)
+first = int(start * max(0, len(source.text) - size))
+excerpt = source.text[first : first + size]
+tokenize = {"characters": st.characters, "bpe": st.bpe}[tokenizer]
+tokens, names = tokenize(excerpt, symbols)
+V = len(names)
+shown = [*(n.replace(" ", "␣") for n in names[:-1]), "other"]
+signature = st.next_token_signature(tokens, V)
+vowel = [i for i, name in enumerate(names) if name in set("aeiou")]
+consonant = [i for i, name in enumerate(names) if name in set("bcdfghjklmnpqrstvwxyz")]
+
+# %% tags=["hide-input"]
+gram = gram_of(signature, centred=False)
+tree = linkage(gram_of(signature).numpy(), "average")
+order = leaves_list(optimal_leaf_ordering(tree, gram_of(signature).numpy())).tolist()
+labels = [shown[i] for i in order] if V <= 64 else False
+figure, axes = plt.subplots(figsize=(6.4, 5.6))
+sns.heatmap(
+    gram[order][:, order], ax=axes, square=True, vmin=0, vmax=1, xticklabels=labels,
+    yticklabels=labels, cbar_kws={"label": "cosine", "shrink": 0.8},
+)  # fmt: skip
+axes.tick_params(labelsize=8, rotation=0)
+if labels:
+    for tick in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        tick.set_color(RED if tick.get_text() in set("aeiou") else INK)
+page.show(
+    figure,
+    name="fig-next",
+    caption=(
+        f"Cosines between next-token signatures {{eq}}`eq-next` of the {V} tokens of "
+        f"{source.name}, {len(tokens):,} tokens, ordered by clustering; vowels in red, ␣ is the "
+        "blank, which also begins a line."
+    ),
+    alt=(
+        "A square heat map of cosines with bright blocks along its diagonal: vowels, "
+        "consonants and punctuation form groups."
+    ),
+)
+
+# %% [markdown]
+# The blocks of {numref}`fig-next` come from counting alone, and they are familiar. Punctuation goes with punctuation: a blank follows. Letters that begin a syllable go together, since vowels follow them. A picture with a clustering always shows blocks, though, so we score it: how often is the nearest other letter of the same kind, and how often if the kinds are dealt out at random?
+
+# %%
+g = torch.Generator().manual_seed(seed)
+
+
+def shuffled(items):
+    """The items in random order."""
+    return [items[i] for i in torch.randperm(len(items), generator=g)]
+
+
+letters = vowel + consonant
+kinds = ["vowel"] * len(vowel) + ["consonant"] * len(consonant)
+if vowel and consonant:
+    found = st.nearest_category(signature[letters], kinds)
+    null = [st.nearest_category(signature[letters], shuffled(kinds)) for _ in range(shuffles)]
+    page.say(
+        f"Of {len(letters)} letters, {found:.0%} have a nearest letter of their own kind, vowel or "
+        f"consonant. With the kinds shuffled {shuffles} times it is "
+        f"{sum(null) / len(null):.0%} on average and {max(null):.0%} at most."
+    )
+
+# %% [markdown]
+# ## Clones
+#
+# Next-token statistics are the first of a series. With $k$ earlier tokens the signature of order $k$ is, in our position by position version,
+#
+# $$
+# \varphi^k_\alpha = P(x_{s+1},\, x_{s-1}, \dots, x_{s-k} \mid x_s = \alpha),
+# $$ (eq-text-order)
+#
+# so that order 0 is {eq}`eq-next`. Orders nest: summing over a context gives the order below. They must resemble one another, and an embedding that agrees with order 0 agrees with order 1 to some degree for no further reason.
+#
+# A clone tells the difference. The **bigram clone** is drawn by a random walk: after each token comes whatever followed a randomly chosen occurrence of it in the text. It has the text's pairs and, beyond chance, nothing else. The **trigram clone** looks at two tokens. A model trained on the bigram clone meets the same order 0 as in the text, and no order 1 worth the name.
+
+# %%
+texts = {
+    "text": tokens,
+    "bigram clone": st.clone(tokens, 2, seed=seed),
+    "trigram clone": st.clone(tokens, 3, seed=seed),
+}
+orders = [0, 1, 2] if V**4 <= 2**27 else [0, 1]
+phi = {kind: [st.text_signature(t, V, k) for k in orders] for kind, t in texts.items()}
+pure = {kind: [st.innovation(t, V, k) for k in orders[1:]] for kind, t in texts.items()}
+
+
+def entropy(text, n):
+    """Mean entropy of a token given the last n - 1, in nats, by counting."""
+    joint = st.n_gram_counts(text, n, V) / (len(text) - n + 1)
+    context = joint.sum(-1, keepdim=True)
+    return float(-(joint * (joint / context.clamp_min(1e-300)).clamp_min(1e-300).log()).sum())
+
+
+# %% tags=["hide-input"]
+for kind, text in texts.items():
+    sample = "".join(shown[i] for i in text[1000:1070].tolist()).replace("␣", " ")
+    page.say(f"**{kind}**: `{sample}`")
+page.table(
+    pd.DataFrame([
+        {"text": kind, "tokens": f"{len(text):,}", "H(y)": entropy(text, 1),
+         "H(y | 1 back)": entropy(text, 2), "H(y | 2 back)": entropy(text, 3),
+         **{f"size of innovation {k + 1}": float(part.norm()) for k, part in enumerate(pure[kind])}}
+        for kind, text in texts.items()
+    ]),
+    name="tbl-texts",
+    caption=(
+        "Entropy in nats of a token y, given none, one or two tokens before it; and the length "
+        "of what an order adds {eq}`eq-innovation`. Where a clone should have 0, the finite text "
+        "leaves a rest."
+    ),
+)  # fmt: skip
+
+# %% [markdown]
+# The last columns are the length of the **innovation**, what the context furthest back adds:
+#
+# $$
+# \psi^k_\alpha = P(\text{ctx}_k \mid \alpha)\,\big[P(y \mid \alpha, \text{ctx}_k) - P(y \mid \alpha, \text{ctx}_{k-1})\big].
+# $$ (eq-innovation)
+#
+# It is zero exactly when the context furthest back says nothing new, as in the clone of the order below.
+#
+# ## One layer, many runs
+#
+# The model is the smallest that has all three paths: one layer of attention and one FFN on a residual stream, learned positions, no norm,
+#
+# $$
+# h_s = w_{x_s} + p_s, \qquad h \leftarrow h + W^O\,\mathrm{Attn}(h), \qquad h \leftarrow h + W_2\,\sigma(W_1 h), \qquad f = W^U h .
+# $$ (eq-gpt)
+#
+# Each matrix starts as $\mathcal N(0, d_\text{in}^{-2\gamma})$; $\gamma > \tfrac12$ is small. Text and clones, all seeds and both scales train as one batch. A run and its clone start from the same weights.
+
+# %%
+groups = [(kind, gammas[0]) for kind in texts] + [("text", gamma) for gamma in gammas[1:]]
+at = {group: slice(i * seeds, (i + 1) * seeds) for i, group in enumerate(groups)}
+real, bigram, trigram = groups[:3]
+model = st.CharGPT(V, length=length, d=d, width=width, heads=heads)
+starts = [model.init([gamma], run_seeds) for _, gamma in groups]
+params = {name: torch.cat([p[name] for p in starts]) for name in starts[0]}
+stacked = torch.stack([texts[kind] for kind, _ in groups]).repeat_interleave(seeds, dim=0)
+even = torch.linspace(0, stacked.shape[1] - length - 1, 1024).long()
+windows = stacked[:, even[:, None] + torch.arange(length + 1)].to(page.device)
+
+
+def watch(step, params):
+    """At every logged step: what attention carries, and the rows that it moves."""
+    path, moved = st.attention_paths(model, params, windows)
+    return {"path": path, "moved": moved}
+
+
+history = st.train_text(
+    model, params, stacked, steps=steps, batch=batch, seeds=run_seeds * len(groups),
+    n_grams=(1, 2, 3), callback=watch, device=page.device,
+    checkpoint=Path(checkpoint) if checkpoint else None,
+)  # fmt: skip
+x = history.steps.clamp_min(0.7)  # so that step 0 has a place on a logarithmic axis
+DIVERGED = "diverged" if history.diverged.any() else None
+
+# %% tags=["hide-input"]
+page.say(
+    f"{len(stacked)} runs of {sum(p[0].numel() for p in params.values()):,} numbers each, "
+    f"{steps:,} steps of {batch} windows of {length} tokens. "
+    + (f"**{int(history.diverged.sum())} runs diverged.** " if DIVERGED else "All converged. ")
+    + "Loss at the end, nats a token: "
+    + "; ".join(f"{kind}, γ = {γ}: {reach(history.losses[-1, at[kind, γ]])}" for kind, γ in groups)
+    + "."
+)
+scale = (
+    f"one layer, d = {d}, {len(tokens):,} tokens of {source.name}, V = {V}, {steps:,} steps, "
+    f"{seeds} {'seed' if seeds == 1 else 'seeds'}"
+)
+
+
+def measured(value):
+    """A claim's number; none of a run that diverged."""
+    return None if DIVERGED else float(value)
+
+
+# %% [markdown]
+# ## The paper's measure: $\rho_\text{next}$
+#
+# Pearson's correlation, over pairs of tokens, between cosines of embedding rows and cosines of next-token signatures, neither centred.
+
+# %% tags=["hide-input"]
+E = history.embeddings
+colours = dict(zip(groups, (BLUE, RED, TEAL, AMBER, *PALETTE[4:]), strict=False))
+next_rho = {
+    group: rho(E[:, at[group]], phi[group[0]][0], centred=False) for group in groups
+}  # each group's own text
+figure, axes = plt.subplots()
+for group, y in next_rho.items():
+    style = {"ls": "--"} if "clone" in group[0] else {}
+    band(axes, x, y, colours[group], f"{group[0]}, γ = {group[1]}", **style)
+axes.set(xscale="log", xlabel="step", ylabel=r"$\rho_\mathrm{next}$")
+axes.legend(loc="upper left")
+page.show(
+    figure,
+    name="fig-rho-next",
+    caption=(
+        f"Agreement of embeddings with the next-token signature, the paper's measure, {scale}. "
+        "Lines: mean over seeds; bands: their range. Step 0 is drawn at the left end."
+    ),
+    alt=(
+        "At small initialization the curve rises from zero to an early peak and falls to a "
+        "plateau, for the text as for its clones; at large initialization it creeps up."
+    ),
+)
+
+# %% tags=["hide-input"]
+y = next_rho[real]
+peak, when = y.max(0)
+plateau = y[-1]
+page.say(
+    f"On the text at γ = {gammas[0]} the agreement starts at {reach(y[0])}, peaks at {reach(peak)} "
+    f"near step {int(history.steps[when].double().median()):,} and ends at {reach(plateau)}. The "
+    f"bigram clone peaks at {reach(next_rho[bigram].amax(0))} and ends at "
+    f"{reach(next_rho[bigram][-1])}."
+)
+page.claim(
+    "text-next-token-peak",
+    statement=(
+        "Agreement with the next-token signature starts near 0, peaks early, and falls to a "
+        "lower plateau (peak minus end)."
+    ),
+    source="stated",
+    paper="a curve of that shape, no number",
+    ours=measured((peak - plateau).mean()),
+    uncertainty=spread(peak - plateau),
+    band=(0.03, None),
+    control=(
+        f"bigram clone: {reach(next_rho[bigram].amax(0) - next_rho[bigram][-1])}"
+        + "".join(
+            f"; text, γ = {γ}: {reach(next_rho['text', γ].amax(0) - next_rho['text', γ][-1])}"
+            for γ in gammas[1:]
+        )
+    ),
+    scale=scale,
+    why=DIVERGED,
+)
+
+# %% [markdown]
+# The shape is the paper's, and it is there at small initialization only. But look at the dashed lines of {numref}`fig-rho-next`. The bigram clone has the same peak. That is as it should be, since it has the same order 0. What matters is what comes after.
+#
+# ### The rows themselves
+#
+# A map of the rows at four moments shows what is being arranged.
+
+# %% tags=["hide-input"]
+moments = [0, int(when[0]) // 2, int(when[0]), len(history.steps) - 1]
+figure, panels = plt.subplots(1, 4, figsize=(9.2, 2.7))
+for axes, i in zip(panels, moments, strict=True):
+    rows = E[i, 0].double() - E[i, 0].double().mean(0)
+    u, s, _ = torch.linalg.svd(rows)
+    xy = u[:, :2] * s[:2]
+    for name, (a, b), j in zip(shown, xy.tolist(), range(V), strict=True):
+        colour = RED if j in vowel else BLUE if j in consonant else MUTED
+        axes.text(
+            a, b, name if V <= 64 else "·", color=colour, fontsize=9, ha="center", va="center"
+        )
+    side = 1.15 * float(xy.abs().max())
+    axes.set(xlim=(-side, side), ylim=(-side, side), xticks=[], yticks=[])
+    axes.set_title(f"step {int(history.steps[i]):,}: {side / 1.15:.2f}")
+page.show(
+    figure,
+    name="fig-rows",
+    caption=(
+        f"Rows of one run on the text (γ = {gammas[0]}, seed {seed}) along their two largest "
+        "directions. Vowels red, consonants blue, the rest grey. The number is the largest "
+        "coordinate: rows also grow."
+    ),
+    alt=(
+        "Four maps of tokens. At step zero they are mixed; at the early peak vowels, consonants "
+        "and punctuation lie apart, and stay so."
+    ),
+)
+
+# %% [markdown]
+# ## Orders 0, 1 and 2
+#
+# From here on Grams are **centred**: the mean row is taken off first. Otherwise a common direction of all rows, which every model has, passes for agreement. For each group we correlate the embedding's Gram with that of each order {eq}`eq-text-order`, counted on the group's own text.
+
+# %%
+raw = {
+    group: torch.stack([rho(E[:, at[group]], s) for s in phi[group[0]]], dim=-1) for group in groups
+}  # (steps, seeds, orders)
+wrong = torch.randperm(V, generator=g)
+mismatched = rho(E[:, at[real]], phi["text"][0][wrong])
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, len(groups), figsize=(9.2, 2.9), sharey=True)
+for axes, group in zip(panels, groups, strict=True):
+    for k in orders:
+        band(axes, x, raw[group][..., k], PALETTE[k], f"order {k}")
+    axes.axhline(0, color=MUTED, lw=0.8)
+    axes.set(xscale="log", xlabel="step")
+    axes.set_title(f"{group[0]}, γ = {group[1]}")
+panels[0].set_ylabel("agreement, centred")
+panels[0].legend(loc="upper left", fontsize=8, handlelength=1.2)
+page.show(
+    figure,
+    name="fig-orders",
+    caption=(
+        f"Agreement of embeddings with the signatures of each order of their own text, {scale}. "
+        "Lines: mean over seeds; bands: their range."
+    ),
+    alt=(
+        "Four panels. On the text and the trigram clone order 0 peaks early and orders 1 and 2 "
+        "pass it later. On the bigram clone the orders stay together. At large initialization "
+        "all rise slowly."
+    ),
+)
+
+# %% tags=["hide-input"]
+lines = []
+for group in groups:
+    top, i = raw[group][..., 0].max(0)
+    last = raw[group][-1]
+    best = [st.best_order(E[:, at[group]][:, r], phi[group[0]]) for r in range(seeds)]
+    seen = [[k for k in orders if (b == k).any()] for b in best]
+    lines.append({
+        "text": group[0], "γ": group[1], "peak of order 0": reach(top),
+        "at step": f"{int(history.steps[i].double().median()):,}",
+        **{f"end, order {k}": reach(last[:, k]) for k in orders},
+        "order 1 − order 0": reach(last[:, 1] - last[:, 0]),
+        "orders that lead": "; ".join("→".join(map(str, s)) or "none" for s in seen),
+    })  # fmt: skip
+page.table(
+    pd.DataFrame(lines),
+    name="tbl-orders",
+    caption=(
+        "The curves in numbers: mean over seeds, least and greatest in brackets. *Orders that "
+        "lead*, seed by seed: those that agree best at some step, with at least .5."
+    ),
+)
+
+# %% tags=["hide-input"]
+zero, one = raw[real][..., 0], raw[real][..., 1]
+early = history.steps < 250
+gain = {group: raw[group][-1, :, 1] - raw[group][-1, :, 0] for group in groups}
+page.claim(
+    "text-order-zero-first",
+    statement="On text, agreement with order 0 (centred) passes .7 before step 250 (its peak).",
+    source="ours", ours=measured(zero[early].amax(0).mean()), uncertainty=spread(zero[early].amax(0)),
+    band=(0.7, None), scale=scale, why=DIVERGED,
+    control=f"on wrong tokens: {reach(mismatched[early].amax(0))}" + "".join(
+        f"; text, γ = {γ}: {reach(raw['text', γ][early][..., 0].amax(0))}" for γ in gammas[1:]
+    ),
+)  # fmt: skip
+page.claim(
+    "text-order-one-overtakes",
+    statement="On text, order 1 ends above order 0 (difference of raw agreements).",
+    source="ours", ours=measured(gain[real].mean()), uncertainty=spread(gain[real]),
+    band=(0.05, None), scale=scale, why=DIVERGED,
+    control=f"bigram clone: {reach(gain[bigram])}; trigram clone: {reach(gain[trigram])}",
+)  # fmt: skip
+page.claim(
+    "text-bigram-clone-stays",
+    statement=(
+        "On the bigram clone, which has no order 1, order 0 stays ahead (order 0 − order 1 at "
+        "the end, raw)."
+    ),
+    source="ours", ours=measured(-gain[bigram].mean()), uncertainty=spread(gain[bigram]),
+    band=(0.03, None), scale=scale, why=DIVERGED,
+    control=f"the text itself: {reach(-gain[real])}",
+)  # fmt: skip
+
+# %% [markdown]
+# ### Why the clone doesn't fail the test as it should
+#
+# The text does what a staircase should do. But the third verdict asks for a clear lead of order 0 on a text without order 1, and the curves of the bigram clone in {numref}`fig-orders` end close together. A measure that cannot tell "order 1 was learned" from "there is no order 1" by a margin is a weak one. Two things blur it.
+#
+# *First*, on the bigram clone past and future are independent given $\alpha$, so $\varphi^1_\alpha(\nu,\beta) = P(\nu\mid\alpha)\,P(\beta\mid\alpha)$, and inner products multiply:
+#
+# $$
+# \langle \varphi^1_a, \varphi^1_b\rangle = \langle \varphi^{\text{nt}}_a, \varphi^{\text{nt}}_b\rangle\,\langle \varphi^{\text{prev}}_a, \varphi^{\text{prev}}_b\rangle .
+# $$ (eq-factor)
+#
+# The raw signature of order 1 is order 0 once more, times what stands *before*.
+#
+# *Second*, order 0 is not where the rows end. {eq}`eq-direct` holds at the start, when all predictions are alike. A fitted bigram model has $W^U w_\alpha = \log \varphi^{\text{nt}}_\alpha$ up to a constant: the **logarithm** of the signature, in which rare followers count as much as common ones. Rows that move from $\varphi^{\text{nt}}$ to $\log\varphi^{\text{nt}}$ lose agreement with order 0 although they learn nothing but order 0.
+
+# %%
+law = st.n_gram_law(tokens, 2, V).log()
+law = law - law.mean(1, keepdim=True)  # a softmax doesn't see a constant
+log_rho = {group: rho(E[:, at[group]], law) for group in groups}
+
+# %% tags=["hide-input"]
+page.say(
+    f"At the end, rows on the bigram clone agree with $\\log\\varphi^{{\\text{{nt}}}}$ by "
+    f"{reach(log_rho[bigram][-1])}, with order 0 by {reach(raw[bigram][-1, :, 0])} and with "
+    f"order 1 by {reach(raw[bigram][-1, :, 1])}. The clone's orders 0 and 1 agree with each other "
+    f"by {float(rho(phi['bigram clone'][0], phi['bigram clone'][1])):.2f} before any training; "
+    f"the text's by {float(rho(phi['text'][0], phi['text'][1])):.2f}."
+)
+
+# %% [markdown]
+# ## What order 1 adds
+#
+# So we ask for what order 0 cannot give. Take the innovation {eq}`eq-innovation` of the *text*, in which order 0 is subtracted, and correlate its Gram with that of the rows after both forms of order 0, $\varphi^{\text{nt}}$ and $\log\varphi^{\text{nt}}$, have been fitted to the two Grams and taken off: a partial correlation. For order 2 the innovation of order 1 is taken off as well.
+#
+# A clone is scored against the text's innovation, not against its own, which is noise. The bigram clone's model has never seen that innovation and must stay at 0.
+#
+# ```{admonition} A measure chosen after the fact
+# :class: ours
+# We chose this measure after the raw one had failed, on the first million characters and seeds 0 to 2. Whoever picks a measure that way has to show it on data that did not help in picking. This page therefore trains on another part of the text (`start`), and `-p seed=10` draws other weights and other windows.
+# ```
+
+# %%
+known = [gram_of(phi["text"][0]), gram_of(law)]
+added = []
+for part in pure["text"]:
+    wanted = gram_of(part)
+    added.append({
+        group: st.partial_alignment(gram_of(E[:, at[group]]), wanted, known) for group in groups
+    })  # fmt: skip
+    known.append(wanted)
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, len(added), figsize=(9.2, 3.3), sharey=True, squeeze=False)
+for k, (axes, curves) in enumerate(zip(panels[0], added, strict=True), start=1):
+    for group, y in curves.items():
+        style = {"ls": "--"} if "clone" in group[0] else {}
+        band(axes, x, y, colours[group], f"{group[0]}, γ = {group[1]}", **style)
+    axes.axhline(0, color=MUTED, lw=0.8)
+    axes.set(xscale="log", xlabel="step")
+    axes.set_title(f"innovation of order {k}, given order{' 0' if k == 1 else 's 0 and 1'}")
+panels[0][0].set_ylabel("partial agreement")
+panels[0][0].legend(loc="upper left", fontsize=8.5)
+page.show(
+    figure,
+    name="fig-innovation",
+    caption=(
+        f"What rows share with the text's innovations beyond all lower orders, {scale}. Lines: "
+        "mean over seeds; bands: their range. The bigram clone has neither innovation, the "
+        "trigram clone only the first."
+    ),
+    alt=(
+        "Left: text and trigram clone rise together late in training; the bigram clone stays at "
+        "zero. Right: the text rises highest, the clones less."
+    ),
+)
+
+# %% tags=["hide-input"]
+ends = [{group: y[-1] for group, y in curves.items()} for curves in added]
+page.claim(
+    "text-innovation-learned",
+    statement=(
+        "Rows trained on text come to share geometry with what order 1 adds to order 0; rows "
+        "trained on its bigram clone do not (partial agreement at the end, text minus clone)."
+    ),
+    source="ours",
+    ours=measured((ends[0][real] - ends[0][bigram]).mean()),
+    uncertainty=spread(ends[0][real] - ends[0][bigram]),
+    band=(0.1, None),
+    control=(
+        f"text {reach(ends[0][real])}, bigram clone {reach(ends[0][bigram])}; the trigram clone, "
+        f"which has order 1, {reach(ends[0][trigram])}"
+    ),
+    scale=scale,
+    why=DIVERGED,
+)
+page.claim(
+    "text-innovation-absent-in-clone",
+    statement="On the bigram clone the partial agreement with order 1 stays at 0 (end).",
+    source="ours", ours=measured(ends[0][bigram].mean()), uncertainty=spread(ends[0][bigram]),
+    band=(-0.1, 0.1), scale=scale, why=DIVERGED, control=f"the text: {reach(ends[0][real])}",
+)  # fmt: skip
+if len(ends) > 1:
+    page.say(
+        f"Order 2 is a thinner matter: {reach(ends[1][real])} on the text, "
+        f"{reach(ends[1][trigram])} on the trigram clone, which has no order 2, and "
+        f"{reach(ends[1][bigram])} on the bigram clone. The text is above its clones, but a clone "
+        "that should read 0 doesn't. We report it and claim nothing."
+    )
+
+# %% [markdown]
+# ## Behaviour: the model as an $n$-gram model
+#
+# Geometry is one thing; what the model predicts is another. At the last position of each window we compare its prediction with those of unigram, bigram and trigram counts of its own text, by $\mathrm{KL}(\text{model} \,\|\, n\text{-gram})$. {cite:t}`belrose2024increasing` find that networks learn statistics of increasing order in this way. Here the same shows up without any cosine.
+
+# %% tags=["hide-input"]
+kl = history.records["kl"]
+grams = ["unigrams", "bigrams", "trigrams"]
+figure, panels = plt.subplots(1, len(groups), figsize=(9.2, 2.8), sharey=True)
+for axes, group in zip(panels, groups, strict=True):
+    for k, name in enumerate(grams):
+        band(axes, x, kl[:, at[group], k], PALETTE[k], name)
+    axes.set(xscale="log", yscale="log", xlabel="step")
+    axes.set_title(f"{group[0]}, γ = {group[1]}")
+panels[0].set_ylabel("KL (nats)")
+panels[0].legend(loc="lower left", fontsize=8, handlelength=1.2)
+page.show(
+    figure,
+    name="fig-kl",
+    caption=(
+        f"Distance of the model's predictions from n-gram predictions of its own text, {scale}. "
+        "Lines: mean over seeds; bands: their range."
+    ),
+    alt=(
+        "On the text the distance to unigrams is least first, then that to bigrams, then that to "
+        "trigrams. On the bigram clone the distance to bigrams keeps falling."
+    ),
+)
+
+# %% tags=["hide-input"]
+lowest = history.steps[kl.argmin(0)]  # (runs, n)
+page.table(
+    pd.DataFrame([
+        {"text": group[0], "γ": group[1],
+         **{f"nearest to {name}": f"{int(lowest[at[group], k].double().median()):,}"
+            for k, name in enumerate(grams)},
+         **{f"KL there, {name}": float(kl[:, at[group], k].amin(0).mean())
+            for k, name in enumerate(grams)}}
+        for group in groups
+    ]),
+    name="tbl-kl",
+    caption="Step at which a model is nearest to each n-gram model (median over seeds), and how near.",
+)  # fmt: skip
+steps_of = lowest[at[real]].double()
+page.claim(
+    "text-kl-in-order",
+    statement=(
+        "The model is nearest to unigrams first, then to bigrams, then to trigrams (the smaller "
+        "of the two ratios of those steps)."
+    ),
+    source="ours",
+    ours=measured((steps_of[:, 1:] / steps_of[:, :-1].clamp_min(1)).amin(1).mean()),
+    band=(1.5, None),
+    control=f"bigram clone: nearest to bigrams at step {int(lowest[at[bigram], 1].double().median()):,}",
+    scale=scale,
+    why=DIVERGED,
+)
+
+# %% [markdown]
+# ## The prefix bag and its probe
+#
+# The paper's order 1 on text is coarser than {eq}`eq-text-order`: it asks whether a token $\beta$ stands *anywhere* before,
+#
+# $$
+# \varphi_\alpha(\nu, \beta) = P(x_{s+1} = \nu,\ \beta \in \{x_1 \dots x_{s-1}\} \mid x_s = \alpha),
+# $$ (eq-bag)
+#
+# and weighs the $\beta$ by a vector $v$, fitted so that the rows $\varphi_\alpha v$ have the embedding's cosines. A fitted vector can flatter; so $v$ is fitted on some tokens and scored on pairs of others. Its fair rival is order 0 on the same pairs. A second control fits $v$ to signatures dealt out to the wrong tokens.
+
+# %%
+bags = {
+    kind: st.prefix_bag_signature(texts[kind].unfold(0, length, length), V)
+    for kind in ("text", "bigram clone")
+}
+chosen = sorted({*moments, *torch.linspace(0, len(history.steps) - 1, 8).long().tolist()})
+probes = {}
+for name, kind, bag in (
+    ("text, probe", "text", bags["text"]),
+    ("text, order 0", "text", bags["text"].sum(2, keepdim=True)),
+    ("text, probe on wrong tokens", "text", bags["text"][wrong]),
+    ("bigram clone, probe", "bigram clone", bags["bigram clone"]),
+    ("bigram clone, order 0", "bigram clone", bags["bigram clone"].sum(2, keepdim=True)),
+):
+    rows = E[chosen][:, at[kind, gammas[0]]]
+    probes[name] = st.probe(bag, rows, by="tokens", steps=probe_steps, seed=seed)
+
+# %% tags=["hide-input"]
+figure, panels = plt.subplots(1, 2, figsize=(9.2, 3.3))
+styles = [(BLUE, "-"), (BLUE, ":"), (MUTED, "-"), (RED, "-"), (RED, ":")]
+for (name, found), (colour, dashes) in zip(probes.items(), styles, strict=True):
+    band(panels[0], x[chosen], found.held_out, colour, name, ls=dashes)
+    band(panels[1], x[chosen], found.mse, colour, name, ls=dashes)
+for axes, label in zip(panels, ("Pearson, held out", "squared error, held out"), strict=True):
+    axes.set(xscale="log", xlabel="step", ylabel=label)
+panels[1].legend(fontsize=8.5)
+page.show(
+    figure,
+    name="fig-probe",
+    caption=(
+        f"The prefix-bag probe on pairs of held-out tokens, five folds, uncentred cosines, γ = "
+        f"{gammas[0]}, {scale}. Order 0: the same signature summed over the bag. Lines: mean over "
+        "seeds; bands: their range."
+    ),
+    alt=(
+        "Correlation and squared error of the probe over training, for text and bigram clone, "
+        "beside order zero and a probe on wrong tokens."
+    ),
+)
+
+# %% tags=["hide-input"]
+over = {
+    kind: probes[f"{kind}, probe"].held_out[-1] - probes[f"{kind}, order 0"].held_out[-1]
+    for kind in bags
+}
+mse = probes["text, probe"].mse
+page.say(
+    f"Held-out error of the probe: {reach(mse[0], 3)} at the start, {reach(mse[-1], 3)} at the end. "
+    f"Held-out correlation at the end: {reach(probes['text, probe'].held_out[-1])} for the probe, "
+    f"{reach(probes['text, order 0'].held_out[-1])} for order 0 alone, "
+    f"{reach(probes['text, probe on wrong tokens'].held_out[-1])} on wrong tokens."
+)
+page.claim(
+    "text-probe-error-falls",
+    statement="The probe's error on held-out tokens falls and stays low (end over start).",
+    source="stated", paper="falls fast and stays low; no number",
+    ours=measured((mse[-1] / mse[0]).mean()), uncertainty=spread(mse[-1] / mse[0]), band=(0, 0.5),
+    control="on wrong tokens: " + reach(
+        probes["text, probe on wrong tokens"].mse[-1] / probes["text, probe on wrong tokens"].mse[0]
+    ),
+    scale=scale, why=DIVERGED,
+)  # fmt: skip
+page.claim(
+    "text-probe-beats-order-zero",
+    statement=(
+        "Knowing the prefix helps: on held-out tokens the probe agrees better with the rows than "
+        "order 0 does (difference of correlations at the end)."
+    ),
+    source="ours", ours=measured(over["text"].mean()), uncertainty=spread(over["text"]),
+    band=(0.05, None), control=f"bigram clone: {reach(over['bigram clone'])}",
+    scale=scale, why=DIVERGED,
+)  # fmt: skip
+
+# %% [markdown]
+# ## The attention path
+#
+# Attention sends to position $s$ the rows $W^O W^V w_\alpha$ of tokens that stand before. What arrives should help to predict $x_{s+1}$, and the signature that says so weighs each pair by the attention it got (mean over heads):
+#
+# $$
+# \varphi^{\text{attn}}_\alpha(\nu) = E\big[A_{s,I}\,\mathbb 1\{x_{s+1} = \nu\} \,\big|\, x_I = \alpha\big], \qquad I \text{ uniform in } 1..s .
+# $$ (eq-attn)
+#
+# Attention starts out even, so at step 0 {eq}`eq-attn` is a plain count over the prefix. Does the attention that the model *learns* matter? As a control we keep the signature of step 0 and let only the rows move.
+
+# %%
+path, moved = history.records["path"], history.records["moved"]
+
+
+def path_rho(rows, signature):
+    """The paper's measure: uncentred."""
+    return st.alignment(gram_of(rows, False), gram_of(signature, False))
+
+
+attention = {
+    "text": path_rho(moved[:, at[real]], path[:, at[real]]),
+    "text, attention of step 0": path_rho(moved[:, at[real]], path[:1, at[real]]),
+    "text, wrong tokens": path_rho(moved[:, at[real]], path[:, at[real]][:, :, wrong]),
+    "bigram clone": path_rho(moved[:, at[bigram]], path[:, at[bigram]]),
+}
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots()
+styles = [(BLUE, "-"), (AMBER, ":"), (MUTED, "-"), (RED, "--")]
+for (name, y), (colour, dashes) in zip(attention.items(), styles, strict=True):
+    band(axes, x, y, colour, name, ls=dashes)
+axes.axhline(0, color=MUTED, lw=0.8)
+axes.set(xscale="log", xlabel="step", ylabel="agreement")
+axes.legend(fontsize=8.5)
+page.show(
+    figure,
+    name="fig-attention",
+    caption=(
+        f"Agreement of the rows that attention moves with the attention-path signature, γ = "
+        f"{gammas[0]}, {scale}; signature over {len(even):,} windows. Lines: mean over seeds; "
+        "bands: their range."
+    ),
+    alt="Agreement of the attention path over training, with its three controls.",
+)
+
+# %% tags=["hide-input"]
+y = attention["text"]
+drop = y.amax(0) - y[-1]
+page.say(
+    f"The agreement starts at {reach(y[0])}, is highest, {reach(y.amax(0))}, at step "
+    f"{int(history.steps[y.argmax(0)].double().median()):,}, and ends at {reach(y[-1])}. With the "
+    f"attention of step 0 it ends at {reach(attention['text, attention of step 0'][-1])}."
+)
+page.claim(
+    "text-attention-path-early",
+    statement="Agreement along the attention path is clearest early (peak minus end).",
+    source="stated", paper="clearest early; no number",
+    ours=measured(drop.mean()), uncertainty=spread(drop), band=(0.03, None),
+    control=(
+        f"peak on wrong tokens {reach(attention['text, wrong tokens'].amax(0))}, on the bigram "
+        f"clone {reach(attention['bigram clone'].amax(0))}"
+    ),
+    scale=f"{scale}; one layer, so no comparison of layers", why=DIVERGED,
+)  # fmt: skip
+
+# %% [markdown]
+# ## Twins
+#
+# Here is a test with a known answer. Take the commonest characters and give each a **synonym**: every occurrence is replaced, on the flip of a coin, by a second symbol. Twins have the same signatures of every order, so a row that follows signatures must be the same for both. Their starting rows are unrelated. How soon do they meet? As a control, the cosine of a character with *another* one's synonym: rows also share a common direction.
+
+# %%
+split = list(range(min(16, V // 2)))
+doubled = st.twins(tokens, split, V, seed=seed)
+twin_model = st.CharGPT(V + len(split), length=length, d=d, width=width, heads=heads)
+twin_history = st.train_text(
+    twin_model, twin_model.init(twin_gammas, run_seeds),
+    doubled.expand(len(twin_gammas) * seeds, -1), steps=twin_steps, batch=batch,
+    seeds=run_seeds * len(twin_gammas), device=page.device,
+)  # fmt: skip
+rows = twin_history.embeddings
+twin = st.twin_cosine(rows, split, V)
+strangers = torch.cat([rows[..., :V, :], rows[..., V:, :].roll(1, dims=-2)], dim=-2)
+other = st.twin_cosine(strangers, split, V)
+
+# %% tags=["hide-input"]
+figure, axes = plt.subplots()
+twin_x = twin_history.steps.clamp_min(0.7)
+for i, gamma in enumerate(twin_gammas):
+    part = slice(i * seeds, (i + 1) * seeds)
+    band(axes, twin_x, twin[:, part], PALETTE[i], f"twins, γ = {gamma}")
+    axes.plot(twin_x, other[:, part].mean(1), color=PALETTE[i], ls=":")
+axes.plot([], [], color=INK, ls=":", label="strangers")
+axes.set(xscale="log", xlabel="step", ylabel="mean cosine")
+axes.legend()
+page.show(
+    figure,
+    name="fig-twins",
+    caption=(
+        f"Mean cosine between the rows of {len(split)} characters and their synonyms; dotted: "
+        f"another character's synonym. {seeds} seeds, band: their range; V = "
+        f"{V + len(split)}, other settings as above."
+    ),
+    alt=(
+        "Cosines between twins start at zero and rise, early and high at small initialization, "
+        "slowly at large initialization; strangers stay lower."
+    ),
+)
+
+# %% tags=["hide-input"]
+i = int((twin_history.steps - 105).abs().argmin())
+twin_why = "diverged" if twin_history.diverged.any() else None
+for gamma, limits, word in ((0.8, (0.7, None), "small"), (0.3, (None, 0.1), "large")):
+    if gamma not in twin_gammas:
+        continue
+    k = twin_gammas.index(gamma)
+    now, strange = (v[i, k * seeds : (k + 1) * seeds] for v in (twin, other))
+    page.claim(
+        f"text-twins-{word}",
+        statement=(
+            f"At {word} initialization (γ = {gamma}) synonyms "
+            + ("have found each other" if gamma > 0.5 else "are still strangers")
+            + f" near step 100 (mean cosine at step {int(twin_history.steps[i])})."
+        ),
+        source="ours", ours=None if twin_why else now.mean(), uncertainty=spread(now),
+        band=limits, scale=f"{scale}, {len(split)} twins",
+        control=f"another character's synonym: {reach(strange)}", why=twin_why,
+    )  # fmt: skip
+
+# %% [markdown]
+# ## What a corpus knows about words
+#
+# The paper ends with words: in a principal component plot of next-token signatures of words, numbers lie on an ordered curve, weekdays on a cycle, and colours, family roles and countries form clusters. No training is involved; this is a statement about the text. A plot of a few chosen words is easy to like, so we score it. For each word: is the word with the nearest signature (centred cosine) of the same category? The null deals the category labels out at random.
+
+# %%
+CATEGORIES = {
+    "number": "one two three four five six seven eight nine ten twelve twenty thirty forty fifty "
+    "hundred thousand",
+    "family": "father mother son daughter brother sister uncle aunt cousin husband wife child "
+    "niece nephew",
+    "body": "head heart hand eye tongue face arm foot leg hair lip ear breast knee brain",
+    "colour": "red white black green blue yellow brown grey golden pale purple scarlet",
+    "place": "england france rome scotland wales ireland italy denmark egypt athens venice troy "
+    "naples milan verona padua ephesus syracuse london paris germany spain",
+    "weekday": "monday tuesday wednesday thursday friday saturday sunday",
+}
+VALUES = dict(zip(
+    CATEGORIES["number"].split(), [*range(1, 11), 12, 20, 30, 40, 50, 100, 1000], strict=True
+))  # fmt: skip
+least = 20  # occurrences of a word that is scored
+words_seen = Counter(st.words_of(source.text))
+kept = {
+    kind: [w for w in words.split() if words_seen[w] >= least] for kind, words in CATEGORIES.items()
+}
+kept = {kind: words for kind, words in kept.items() if len(words) >= 4}
+pairs_of = [(word, kind) for kind, words in kept.items() for word in words]
+chosen_words, of_kind = [w for w, _ in pairs_of], [k for _, k in pairs_of]
+enough = len(kept) >= 2
+
+# %%
+if enough:
+    word_rows = st.word_signature(source.text, chosen_words)
+    score = st.nearest_category(word_rows, of_kind)
+    null = [st.nearest_category(word_rows, shuffled(of_kind)) for _ in range(shuffles)]
+    close = gram_of(word_rows).fill_diagonal_(-torch.inf).argmax(1).tolist()
+
+# %% tags=["hide-input"]
+if enough:
+    right = [of_kind[i] == of_kind[j] for i, j in enumerate(close)]
+    page.table(
+        pd.DataFrame([
+            {"category": kind, "words": len(words),
+             "nearest word of the same kind": f"{sum(r for r, k in zip(right, of_kind, strict=True) if k == kind) / len(words):.0%}",
+             "by chance": f"{(len(words) - 1) / (len(of_kind) - 1):.0%}",
+             "for example": "; ".join(f"{w} – {chosen_words[close[chosen_words.index(w)]]}" for w in words[:4])}
+            for kind, words in kept.items()
+        ]),
+        name="tbl-words",
+        caption=(
+            f"Words of {source.name} that occur at least {least} times, and the word with the "
+            "nearest next-word signature (2,000 commonest next words)."
+        ),
+    )  # fmt: skip
+
+# %% tags=["hide-input"]
+if enough:
+    centred = word_rows - word_rows.mean(0)
+    u, s, _ = torch.linalg.svd(centred, full_matrices=False)
+    xy = u[:, :2] * s[:2]
+    share = (s[:2] ** 2).sum() / (s**2).sum()
+    figure, axes = plt.subplots(figsize=(7.6, 5.2))
+    for colour, kind in zip(PALETTE, kept, strict=False):
+        mine = [i for i, k in enumerate(of_kind) if k == kind]
+        axes.scatter(*xy[mine].T, s=14, color=colour, label=kind, lw=0)
+        for i in mine:
+            axes.annotate(
+                chosen_words[i],
+                xy[i].tolist(),
+                (2, 2),
+                textcoords="offset points",
+                fontsize=7,
+                color=colour,
+            )
+    axes.set(xlabel="first principal component", ylabel="second principal component")
+    axes.legend(fontsize=8.5, loc="center left", bbox_to_anchor=(1, 0.5))
+    page.show(
+        figure,
+        name="fig-words",
+        caption=(
+            f"Next-word signatures of {len(chosen_words)} words of {source.name} along their two "
+            f"largest directions, which hold {float(share):.0%} of the variance."
+        ),
+        alt="A map of words, coloured by category: categories overlap, with visible groups.",
+    )
+
+# %% tags=["hide-input"]
+corpus_scale = f"{source.name}, {sum(words_seen.values()):,} words"
+too_few = None if enough else "fewer than two categories have four words of this corpus"
+page.claim(
+    "corpus-categories",
+    statement=(
+        "Words of one category have similar next-token signatures (share whose nearest word is "
+        "of their own category, over the same share with labels shuffled)."
+    ),
+    source="stated", paper="clusters in a plot; no score",
+    ours=score / (sum(null) / len(null)) if enough else None, band=(2, None),
+    control=f"{score:.0%}; shuffled: mean {sum(null) / len(null):.0%}, greatest of {shuffles} "
+    f"{max(null):.0%}" if enough else None,
+    scale=f"{corpus_scale}; {', '.join(f'{k} {len(w)}' for k, w in kept.items())}", why=too_few,
+)  # fmt: skip
+numbers = kept.get("number", [])
+line = line_null = None
+if len(numbers) >= 6:
+    values = [VALUES[w] for w in numbers]
+    number_rows = st.word_signature(source.text, numbers)
+    line = st.order_score(number_rows, values)
+    line_null = sorted(st.order_score(number_rows, shuffled(values)) for _ in range(shuffles))
+page.claim(
+    "corpus-numbers-ordered",
+    statement="Numbers lie on an ordered curve (correlation of cosines with −|log ratio| of values).",
+    source="stated", paper="an ordered curve in a plot; no score", ours=line, band=(0.3, None),
+    control=f"values shuffled: 95 of 100 below {line_null[int(0.95 * shuffles)]:.2f}" if line_null else None,
+    scale=f"{corpus_scale}; {len(numbers)} number words", why=None if line_null else "fewer than six number words",
+)  # fmt: skip
+days = CATEGORIES["weekday"].split()
+cycle = None
+if all(words_seen[w] >= least for w in days):
+    cycle = st.order_score(st.word_signature(source.text, days), range(7), cycle=True)
+page.claim(
+    "corpus-weekdays-cycle",
+    statement="The seven weekdays lie on a cycle (correlation of cosines with those on a circle).",
+    source="stated", paper="a cycle in a plot; no score", ours=cycle, band=(0.3, None),
+    scale=corpus_scale,
+    why=None if cycle is not None else "rare here: "
+    + ", ".join(f"{w} {words_seen[w]}" for w in days) + f"; each is needed {least} times",
+)  # fmt: skip
+
+# %% [markdown]
+# ## A published model's own training
+#
+# Models of one layer are one thing. Some public models come with checkpoints from all along their training; Pythia {cite:p}`biderman2023pythia` has many. Of each checkpoint only the embedding table is needed, which is fetched by range requests, and the paper's $\rho_\text{next}$ can be drawn for a model that nobody trained for this purpose. Give its name as `published`.
+#
+# Public checkpoints are to be read with care: some steps of some models hold the same bytes as another step. Each table is therefore hashed, and steps that repeat are left out and listed.
+
+# %%
+training = None
+if published:
+    own, _ = st.model_tokens(published, excerpt)
+    ids = st.most_frequent(own, 200)
+    own_signature = st.followers(own, ids)
+    training = st.read_training(published, st.revisions(24))
+    published_rho = st.next_token_alignment(training, ids, own_signature)
+    mixed = own_signature[torch.randperm(len(ids), generator=g)]
+    published_null = st.next_token_alignment(training, ids, mixed)
+    for step, why in {**training.dropped, **training.flags}.items():
+        page.say(f"Step {step:,}: {why}")
+else:
+    page.say("No published model was asked for in this run.")
+
+# %% tags=["hide-input"]
+if training:
+    figure, axes = plt.subplots()
+    at_step = torch.tensor(training.steps).double().clamp_min(0.7)
+    axes.plot(at_step, published_rho, "o-", ms=4, color=BLUE, label="its own tokens")
+    axes.plot(at_step, published_null, color=MUTED, label="wrong tokens")
+    axes.set(xscale="log", xlabel="step", ylabel=r"$\rho_\mathrm{next}$")
+    axes.legend()
+    page.show(
+        figure,
+        name="fig-published",
+        caption=(
+            f"{published}: agreement of its embedding rows with the next-token signature of "
+            f"{source.name}, {len(ids)} commonest tokens of {len(own):,}, {len(training.steps)} steps."
+        ),
+        alt="Agreement of a published model's embeddings with the next-token signature over steps.",
+    )
+
+# %% tags=["hide-input"]
+page.claim(
+    "published-next-token-peak",
+    statement=(
+        "In a published model's own training, agreement with the next-token signature has an "
+        "early peak above its end (peak minus end)."
+    ),
+    source="stated", paper="a curve of that shape on its own model",
+    ours=published_rho.max() - published_rho[-1] if training else None, band=(0.03, None),
+    control=f"wrong tokens: greatest {float(published_null.abs().max()):.2f}" if training else None,
+    scale=f"{published}, signature of {source.name}" if training else "no model read",
+    why=None if training else "no published model in this run: -p published=EleutherAI/pythia-160m",
+)  # fmt: skip
+
+# %% [markdown]
+# ```{admonition} Differs from the paper
+# :class: differs
+# - **Size.** One layer, no norm, learned positions, characters and windows of a few tokens, where the paper has 24 layers and whole subwords. "Clearest in which layer" cannot be asked.
+# - **Initialization.** The paper doesn't state its γ. The early peak belongs to small initialization; at γ = 0.3 there is none.
+# - **Order 1.** The paper's is the prefix bag {eq}`eq-bag`. We show it, with its rival on the same held-out pairs, and use {eq}`eq-text-order`, position by position, beside it.
+# - **Clones.** The paper has no control on text. Two of its three curves look the same on a text of which only the pairs are real; they speak for order 0 and say nothing about longer contexts.
+# - **The raw comparison of orders is weak.** It is the natural one, and on this text its bigram clone ends too close to call. What separates text from clone is the part that order 0 cannot give ({numref}`fig-innovation`).
+# - **Semantics** is scored against shuffled labels. Categories pass; the order of numbers depends on how frequent followers are weighed, as the last exercise shows.
+# ```
+#
+# ## Exercises
+#
+# Predict first, on paper; then compute. They get harder.
+#
+# ```{exercise} A clone's order 1
+# :label: ex-factor
+#
+# Prove {eq}`eq-factor`, and check it on the bigram clone and on the text. By how much does the product miss on each?
+# ```
+#
+# ```{solution-start} ex-factor
+# :class: dropdown
+# ```
+#
+# Given $\alpha$, past and future of a Markov chain are independent, so $\varphi^1_\alpha$ is an outer product, and the inner product of two outer products is the product of the inner products. On the text the miss is the innovation.
+
+# %%
+for kind in ("bigram clone", "text"):
+    pairs_before = st.n_gram_counts(texts[kind], 2, V).T
+    before = pairs_before / pairs_before.sum(1, keepdim=True).clamp_min(1)
+    product = (phi[kind][0] @ phi[kind][0].T) * (before @ before.T)
+    inner = phi[kind][1] @ phi[kind][1].T
+    page.say(f"{kind}: relative error {float((product - inner).norm() / inner.norm()):.3f}.")
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} A probe with nothing to find
+# :label: ex-probe
+#
+# On the bigram clone, can *any* vector $v$ make the probe of {eq}`eq-bag` agree better with the rows than order 0 does? Draw a few $v$ and look.
+# ```
+#
+# ```{solution-start} ex-probe
+# :class: dropdown
+# ```
+#
+# No. On the clone $\varphi_\alpha(\nu,\beta) = P(\nu\mid\alpha)\,b_\alpha(\beta)$, so $\varphi_\alpha v = (b_\alpha\cdot v)\,\varphi^{\text{nt}}_\alpha$: a multiple of order 0, whose cosines are those of order 0 whenever all $b_\alpha\cdot v$ have one sign. With $v > 0$ the agreement with order 0 is 1 up to sampling. On the text it is not.
+
+# %%
+for kind, bag in bags.items():
+    v = torch.rand(5, V, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    weighed = torch.einsum("tkc,nc->ntk", bag, v)
+    same = rho(weighed, bag.sum(2), centred=False)
+    page.say(f"{kind}: agreement with order 0 of five random positive v, {reach(same, 4)}.")
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} The first step, exactly
+# :label: ex-first-step
+#
+# {eq}`eq-direct` keeps only the direct path. Compute the true gradient of the loss with respect to the embedding table before any training, and its cosine with $r_\alpha W^{U\top}(\varphi^{\text{nt}}_\alpha - 1/V)$ over the whole table, at $\gamma = 0.3$, $0.5$ and $0.8$. Why $-1/V$?
+# ```
+#
+# ```{solution-start} ex-first-step
+# :class: dropdown
+# ```
+#
+# The gradient of the cross entropy is the label minus the prediction. At small initialization all logits are nearly 0 and the prediction is $1/V$ for every token. At large initialization neither the prediction is even nor are the other paths small.
+
+# %%
+some = tokens[: 8000 - 8000 % (length + 1)].reshape(-1, length + 1)
+counts = torch.zeros(V, V).index_put_(
+    (some[:, :-1].flatten(), some[:, 1:].flatten()),
+    torch.ones(some[:, 1:].numel()),
+    accumulate=True,
+)
+first_gammas = [0.3, 0.5, 0.8]
+p = model.init(first_gammas, [seed])
+p["E"].requires_grad_()
+logits = model(p, some[None, :, :-1].expand(len(first_gammas), -1, -1))
+goal = some[None, :, 1:, None].expand(len(first_gammas), -1, -1, 1)
+logits.log_softmax(-1).gather(-1, goal).mean((1, 2, 3)).sum().backward()
+residual = (counts - counts.sum(1, keepdim=True) / V) / counts.sum()  # r_α (φ_α - 1/V)
+direct = residual @ p["U"]
+cosines = torch.cosine_similarity(p["E"].grad.flatten(1), direct.flatten(1), dim=1)
+for gamma, value in zip(first_gammas, cosines.tolist(), strict=True):
+    page.say(f"γ = {gamma}: cosine {value:.3f}.")
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} Numbers in line
+# :label: ex-numbers
+#
+# A cosine between signatures is ruled by the few commonest followers. Replace each probability by its square root, so that inner products become Bhattacharyya coefficients, and score the order of the numbers again. Is the gain more than a shuffle gives?
+# ```
+#
+# ```{solution-start} ex-numbers
+# :class: dropdown
+# ```
+#
+# After "two", "three" or "twenty" come many different nouns, each rare. Square roots let them speak, and numbers of like size count like things.
+
+# %%
+if line is not None:
+    root = number_rows.sqrt()
+    root_null = sorted(st.order_score(root, shuffled(values)) for _ in range(shuffles))
+    page.say(
+        f"Probabilities: {line:.2f}; square roots: {st.order_score(root, values):.2f}, and with "
+        f"values shuffled 95 of 100 are below {root_null[int(0.95 * shuffles)]:.2f}."
+    )
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ## Further reading
+#
+# - **The paper.** {cite:t}`yao2026staircase`, its sections on language models and on semantics.
+# - **Orders of statistics.** {cite:t}`belrose2024increasing` show that networks of many kinds learn distributions of increasing complexity, with clones of data sets as probes, much as here; {cite:t}`rende2024simplicity` find the same order in transformers on masked text.
+# - **Checkpoints.** {cite:t}`biderman2023pythia` publish 154 steps for each model of a whole family.
+
+# %%
+page.footer()
