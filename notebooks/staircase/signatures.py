@@ -47,6 +47,7 @@ others: int = 40
 three_epochs: int = 100
 gammas: list[float] = [0.3, 0.5, 0.8, 1.0]  # our task; the first is the large initialization
 steps: int = 1500
+pointer_steps: int = 2200
 
 # %%
 from tokenspace.press import Page
@@ -63,7 +64,7 @@ import seaborn as sns
 import torch
 
 from tokenspace import staircase as st
-from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PALETTE, RED, TEAL
+from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, RED, TEAL
 
 assert gamma in gammas, f"gamma = {gamma} is not one of gammas = {gammas}: put it there"
 run_seeds = list(range(seed, seed + seeds))
@@ -126,13 +127,16 @@ page.table(
 # %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 4, figsize=(9.2, 2.5), width_ratios=[3, 3, 3, 3])
 for axes, a, part in zip(panels, tiny.targets.tolist(), first, strict=False):
-    sns.heatmap(part, ax=axes, cbar=False, square=True, vmin=0, vmax=0.5, linewidths=1)
+    sns.heatmap(part, ax=axes, cbar=False, square=True, cmap=CMAP, linewidths=1)
     axes.set(title=rf"$\varphi^1$ of token {a}", xlabel="other number")
     axes.set_xticklabels(tiny.targets.tolist())
     axes.set_yticklabels(labels, rotation=0)
 panels[0].set_ylabel("label")
 gram = st.cosine_gram(zero)
-sns.heatmap(gram, ax=panels[3], cbar=False, square=True, annot=True, fmt=".2f", linewidths=1)
+sns.heatmap(gram, ax=panels[3], cbar=False, square=True, cmap=CMAP, linewidths=1)
+for i, j in torch.cartesian_prod(torch.arange(3), torch.arange(3)).tolist():
+    shade = "#101010" if gram[i, j] > 0.6 else "#fafafa"  # on the map's colours, light or dark page
+    panels[3].text(j + 0.5, i + 0.5, f"{gram[i, j]:.2f}", color=shade, ha="center", va="center")
 panels[3].set(title=r"cosines of $\varphi^0$", xlabel="token")
 panels[3].set_xticklabels(tiny.targets.tolist())
 panels[3].set_yticklabels(tiny.targets.tolist(), rotation=0)
@@ -231,10 +235,10 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.2))
 for sigma, colour in zip(sigmas, (BLUE, TEAL, RED), strict=True):
     c = cosines[sigma]
     left.fill_between(wide, c.min(1).values, c.max(1).values, color=colour, alpha=0.2, lw=0)
-    left.plot(wide, c.mean(1), color=colour, marker="o", ms=4)
-    left.text(1.01, float(c[-1].mean()) - 0.015, sigma, color=colour, va="top", ha="right")
+    left.plot(wide, c.mean(1), color=colour, marker="o", ms=4, label=sigma)
 left.axvline(0.5, color=MUTED, ls=":")
 left.set(xlabel="γ", ylabel="cosine with the order-0 form", ylim=(0.5, 1.03))
+left.legend(loc="center right")
 right.plot(widths, ratio, color=BLUE, marker="o", label="measured")
 right.plot(
     widths, [ratio[0] * (d / widths[0]) ** -gamma for d in widths], color=MUTED, ls="--",
@@ -407,6 +411,7 @@ for column, (operation, (signature, learned, _, _)) in zip(panels.T, early.items
         low = float(gram.min())
         image = axes.imshow(gram, vmin=low, vmax=1, extent=(0.5, n + 0.5, n + 0.5, 0.5))
         axes.grid(visible=False)
+        axes.set(xticks=range(5, n + 1, 5), yticks=range(5, n + 1, 5))
     column[0].set_title(names[operation])
     column[1].set_xlabel("number")
 panels[0, 0].set_ylabel("signature of order 0")
@@ -417,7 +422,7 @@ page.show(
     caption=(
         f"Cosines between the numbers 1 to {n}. Above: between their signatures, counted without "
         f"any network. Below: between the network's rows after {epochs} epochs, one seed. Light is "
-        "1, dark the least of each panel. In the product, numbers with common divisors stand out."
+        "1, dark the least of each panel. In the product, pairs like 6 and 12 stand out."
     ),
     alt=(
         "Two rows of three matrices. Addition: a broad band along the diagonal. Distance: a band "
@@ -500,7 +505,7 @@ for column, (name, (_, h)) in zip(panels.T, late.items(), strict=True):
     column[0].plot(x, measure, color=BLUE, lw=1)
     column[0].plot([], [], color=MUTED, label="accuracy, each seed")
     column[0].plot([], [], color=BLUE, label=f"{word} with order 0")
-    column[0].set(title={"mod": "modular addition", "add": "addition"}[name], ylim=(-0.1, 1.05))
+    column[0].set(title={"mod": "modular addition", "add": "addition"}[name])
     column[0].legend(fontsize=8.5)
     half = waves[name].shape[0]
     shown = column[1].imshow(
@@ -508,7 +513,7 @@ for column, (name, (_, h)) in zip(panels.T, late.items(), strict=True):
         extent=(float(x[0]), float(x[-1]), -0.5, half - 0.5),
     )  # fmt: skip
     column[1].grid(visible=False)
-    column[1].set(xlabel="epoch")
+    column[1].set(xlabel="epoch", yticks=range(0, half, 5))
 panels[1, 0].set_ylabel("frequency k")
 figure.colorbar(shown, ax=panels[1, :], label="agreement ρ", shrink=0.9)
 page.show(
@@ -539,21 +544,31 @@ best = max(range(seeds), key=strength.__getitem__)
 E = h.embeddings[solved[best], best].double()
 flat = torch.pca_lowrank(E, q=4, niter=8)[0] * torch.pca_lowrank(E, q=4, niter=8)[1]
 order = torch.tensor([star[best] * a % n_late for a in range(1, n_late + 1)])
-figure, panels = plt.subplots(1, 2, figsize=(7.6, 3.6))
-for axes, (i, j) in zip(panels, ((0, 1), (1, 2)), strict=True):
-    axes.scatter(flat[:, i], flat[:, j], c=order, cmap="cividis", s=24, lw=0)
-    for a in range(n_late):
-        axes.annotate(str(a + 1), (flat[a, i], flat[a, j]), fontsize=6.5, color=INK)
-    axes.set(xlabel=f"component {i + 1}", ylabel=f"component {j + 1}")
+figure, axes = plt.subplots(figsize=(4.8, 4.4))
+axes.scatter(flat[:, 0], flat[:, 1], c=order, cmap=CMAP, s=24, lw=0)
+for a in range(n_late):
+    outwards = torch.nn.functional.normalize(flat[a, :2], dim=0) * 9
+    axes.annotate(
+        str(a + 1), flat[a, :2].tolist(), outwards.tolist(), textcoords="offset points",
+        fontsize=7.5, color=INK, ha="center", va="center",
+    )  # fmt: skip
+axes.set(xlabel="component 1", ylabel="component 2")
+axes.margins(0.12)
+around = "Several numbers share each point of the ring."
+if math.gcd(star[best], n_late) == 1:
+    inverse = pow(star[best], -1, n_late)
+    around = (
+        f"From one to the next around the ring, numbers change by {min(inverse, n_late - inverse)}."
+    )
 page.show(
     figure,
     name="fig-ring",
     caption=(
         f"Principal components of the {n_late} rows when modular addition is first solved (seed "
         f"{run_seeds[best]}). Shade: the angle at which frequency k = {star[best]} puts the number. "
-        "Neighbours on the ring are not neighbours on the number line."
+        f"{around}"
     ),
-    alt="Numbers arranged in rings; their shade changes steadily around each ring.",
+    alt="Numbers arranged in a ring; their shade changes steadily around it.",
 )
 
 # %% tags=["hide-input"]
@@ -665,7 +680,7 @@ for L, _, K, accuracy in grid:
     value = float(accuracy.mean())
     colour = BLUE if K >= L else RED
     axes.add_patch(
-        plt.Rectangle((K - 0.5, L - 0.5), 1, 1, color=colour, alpha=0.15 + 0.6 * value, lw=0)
+        plt.Rectangle((K - 0.5, L - 0.5), 1, 1, color=colour, alpha=0.12 + 0.3 * value, lw=0)
     )
     axes.text(K, L, f"{value:.2f}", ha="center", va="center")
 axes.set(
@@ -1003,7 +1018,7 @@ page.show(
     name="fig-three",
     caption=(
         f"Task 4 with {anchors} anchors and {others} other tokens, one seed. First all anchors "
-        "are parallel, then they arrange by order 1, then the task is solved and order 1 fades."
+        "are parallel, then they arrange by order 1, then the task is solved."
     ),
     alt="The mean cosine rises to one and falls; agreement with order 1 peaks later; accuracy rises last.",
 )
@@ -1114,9 +1129,9 @@ for g, (top, low) in enumerate(panels.T):
         low.fill_between(x, block.amin(1), block.amax(1), color=colour, alpha=0.25, lw=0)
         low.plot(x, block.mean(1), color=colour)
     top.set(title=f"γ = {gammas[g]}", xscale="log", ylim=(-0.25, 1.05))
-    low.set(xlabel="step")
+    low.set(xlabel="step", ylim=(-0.1, 2.1))
 panels[0, 0].set_ylabel("agreement of rows")
-panels[1, 0].set_ylabel("block loss, of 1")
+panels[1, 0].set_ylabel("block loss")
 panels[0, -1].legend(fontsize=8.5, loc="lower right")
 page.show(
     figure,
@@ -1440,7 +1455,62 @@ page.claim(
 )
 
 # %% [markdown]
-# ## The equation, before and during training
+# ## The stairs of attention
+#
+# Attention has no activation to bend a sum, so its order 1 must come from the scores. **PointerTask** separates the two: a sequence holds one value in each of three slots, and its last token is a pair $(a, b)$. The label is, by a fair coin, either $a$ (order 0) or the value in slot $b$ (order 1: nothing is known about it until the context is). By Theorem 3 the query of the last token learns $b$ from a product of three small matrices, so it should take long.
+
+# %%
+pointing = st.pointer(3, 3)
+reader = st.Attention(
+    pointing.vocabulary, pointing.labels.shape[1], pointing.length, 64, 64, False, residual=True
+)
+ends = [gammas[0], gamma]
+h = fit(
+    pointing, pointer_steps, ends, reader, optimizer="sgd", lr=1.0,
+    logged=st.log_steps(pointer_steps, 60),
+)  # fmt: skip
+layers = [st.label_signature(pointing, m) for m in range(2)]
+best = st.best_order(h.embeddings, layers)
+routes = [best[:, r][best[:, r] >= 0].unique_consecutive().tolist() for r in range(2 * seeds)]
+waits = h.fitted()
+
+# %% tags=["hide-input"]
+page.table(
+    pd.DataFrame(
+        [
+            (
+                g,
+                "; ".join("→".join(map(str, route)) for route in routes[at]),
+                *map(told, waits[at].T),
+            )
+            for g, at in ((gammas[0], slice(seeds)), (gamma, slice(seeds, None)))
+        ],
+        columns=["γ", "order that fits best, over time", "a", "value in slot b"],
+    ),
+    name="tbl-pointer",
+    caption=(
+        f"PointerTask, attention with a residual stream and no positions, gradient descent with "
+        f"rate 1: best raw order over time, and step at which each block is half fitted, {seeds} "
+        "seeds."
+    ),
+)
+page.claim(
+    "staircase-attention-order",
+    statement="Attention's rows too go from order 0 to order 1 under small initialization.",
+    source="ours",
+    ours=sum(route == [0, 1] for route in routes[seeds:]) / seeds
+    if bool((waits[seeds:] > 0).all())
+    else None,
+    band=(1, 1),
+    control=f"γ = {gammas[0]}: " + "; ".join("→".join(map(str, route)) for route in routes[:seeds]),
+    why=None
+    if bool((waits[seeds:] > 0).all())
+    else f"the second block is not half fitted in {pointer_steps} steps",
+    scale=f"share of runs; PointerTask with 3 slots, d = 64, γ = {gamma}, {seeds} seeds",
+)
+
+# %% [markdown]
+# ## The equation at the start
 #
 # Finally the velocity itself. For $f = U\sigma(W\sum e)$ the lowest degrees of {eq}`eq-flow` in $E$ can be written down with signatures alone, and compared with the exact gradient: order 0, and order 0 and 1 together.
 
