@@ -19,11 +19,13 @@ from tokenspace.staircase.checkpoints import (
     read_snapshots,
     revisions,
 )
+from tokenspace.staircase.decoder import Decoder, DecoderShape
 from tokenspace.staircase.history import History, log_steps
 from tokenspace.staircase.language import CharGPT, n_gram_law, train_text, twin_cosine, twins
 from tokenspace.staircase.mixtures import BLOCKS, factorial, pointer
 from tokenspace.staircase.models import FFN, Attention, Scaled, activation, derivatives, runs
 from tokenspace.staircase.paths import attention_paths
+from tokenspace.staircase.pretraining import TextSignatures, pretrain
 from tokenspace.staircase.signatures import (
     additive_prediction,
     co_occurrence,
@@ -79,11 +81,14 @@ __all__ = [
     "OPERATIONS",
     "Attention",
     "CharGPT",
+    "Decoder",
+    "DecoderShape",
     "History",
     "Probe",
     "Scaled",
     "Snapshots",
     "Task",
+    "TextSignatures",
     "activation",
     "additive_prediction",
     "alignment",
@@ -132,6 +137,7 @@ __all__ = [
     "predicted",
     "prefix_bag_signature",
     "prescribed",
+    "pretrain",
     "probe",
     "project",
     "pure",

@@ -1,0 +1,130 @@
+"""The paper-shaped decoder: causal, relative positions, drawn as said; training resumes bitwise."""
+
+import math
+from itertools import pairwise
+
+import pytest
+import torch
+
+from tokenspace.errors import ParameterError
+from tokenspace.staircase.decoder import Decoder, DecoderShape, rotate, turns
+from tokenspace.staircase.pretraining import TextSignatures, pretrain, rate
+
+TINY = DecoderShape(20, layers=2, d=16, heads=2, width=24, length=8, gamma=0.8)
+TEXT = torch.randint(20, (400,), generator=torch.Generator().manual_seed(0))
+
+
+def test_the_parameters_are_counted_and_the_papers_shape_has_its_number():
+    assert sum(p.numel() for p in Decoder(TINY).parameters()) == TINY.parameters
+    assert 30e6 < DecoderShape(8192).parameters < 40e6
+    paper = DecoderShape(60_416, layers=24, d=1536, heads=16, width=4096)
+    assert paper.parameters - 2 * 60_416 * 1536 == pytest.approx(679.5e6, rel=1e-3)
+
+
+def test_a_later_token_changes_nothing_before_it():
+    model = Decoder(TINY)
+    tokens = TEXT[:8][None].repeat(2, 1)
+    tokens[1, 5:] = (tokens[1, 5:] + 1) % 20
+    a, b = model(tokens)
+    assert torch.allclose(a[:5], b[:5], atol=1e-6)
+    assert not torch.allclose(a[5], b[5], atol=1e-4)
+
+
+def test_rotated_products_depend_on_distance_alone():
+    q, k = torch.randn(2, 6, generator=torch.Generator().manual_seed(1))
+    turn = turns(12, 6)
+    a = rotate(q.expand(12, 6), turn) @ rotate(k.expand(12, 6), turn).T
+    assert torch.allclose(a[3:, 3:], a[:-3, :-3], atol=1e-5)
+    assert float(a[0, 0]) == pytest.approx(float(q @ k), abs=1e-5)
+
+
+def test_attention_is_what_the_blocks_use():
+    model = Decoder(TINY)
+    tokens = TEXT[:8][None]
+    block = model.layers[0]
+    h = model.E(tokens)
+    A = model.attention(tokens)[0]
+    assert torch.allclose(A.sum(-1), torch.ones(1, 8), atol=1e-6)
+    q, k = block.queries_keys(h, model.turn)
+    v = torch.eye(8).expand(1, 2, 8, 8)  # attention returned as values
+    used = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    assert torch.allclose(used.mean(1), A, atol=1e-5)
+
+
+def test_value_rows_point_where_attention_moves_a_token():
+    model = Decoder(TINY)
+    block = model.layers[0]
+    moved = block.O(block.V(block.attention_norm(model.E.weight)))
+    found = model.value_rows(torch.arange(20))[0]
+    assert torch.allclose(torch.cosine_similarity(moved, found), torch.ones(20), atol=1e-5)
+
+
+def test_matrices_are_drawn_with_their_gamma():
+    model = Decoder(DecoderShape(300, layers=1, d=64, heads=2, width=96, length=4, gamma=0.8))
+    assert float(model.E.weight.detach().std()) == pytest.approx(64**-0.8, rel=0.03)
+    assert float(model.layers[0].W2.weight.detach().std()) == pytest.approx(96**-0.8, rel=0.05)
+    assert torch.equal(model.norm.weight, torch.ones(64))
+    assert not torch.equal(Decoder(TINY, 0).E.weight, Decoder(TINY, 1).E.weight)
+
+
+def test_the_rate_warms_up_and_falls_to_a_tenth():
+    found = [rate(s, 1000, 2.5e-4) for s in range(1001)]
+    assert max(found) == pytest.approx(2.5e-4)
+    assert found.index(max(found)) in (29, 30)
+    assert found[-1] == pytest.approx(2.5e-5)
+    assert all(a >= b for a, b in pairwise(found[30:]))
+
+
+def test_a_resumed_run_is_the_run_not_interrupted(tmp_path):
+    watch = TextSignatures.count(TEXT, 20, 8, top=15, windows=4, probe_steps=5)
+    settings = {"steps": 12, "batch": 4, "logged": [0, 4, 12], "watch": watch}
+    whole = pretrain(Decoder(TINY), TEXT, **settings)
+    at = tmp_path / "decoder.pt"
+
+    def until(model):
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(1)
+        return watch(model)
+
+    seen: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(Decoder(TINY), TEXT, **settings | {"watch": until}, checkpoint=at, save_every=3)
+    resumed = pretrain(Decoder(TINY), TEXT, **settings, checkpoint=at, save_every=3)
+    assert all(torch.equal(whole.params[n], resumed.params[n]) for n in whole.params)
+    assert torch.equal(whole.losses, resumed.losses)
+    assert torch.equal(whole.records["paths"], resumed.records["paths"])
+    with pytest.raises(ParameterError, match="seed 1"):
+        pretrain(Decoder(TINY), TEXT, **settings, seed=1, checkpoint=at)
+
+
+def test_a_periodic_text_is_learned():
+    text = torch.arange(400) % 5
+    history = pretrain(Decoder(TINY), text, steps=150, batch=16, lr=3e-3, logged=[0, 150])
+    assert float(history.losses[0, 0]) == pytest.approx(math.log(20), abs=0.3)
+    assert float(history.losses[-1, 0]) < 0.2
+
+
+def test_signatures_of_the_common_tokens_are_those_of_all():
+    watch = TextSignatures.count(TEXT, 20, 8, top=15, windows=4)
+    found = watch(Decoder(TINY))
+    assert {k: tuple(v.shape) for k, v in found.items()} == {
+        "next": (1,), "probe": (1,), "paths": (1, 2),
+    }  # fmt: skip
+    assert torch.allclose(watch.next_token.sum(1), torch.ones(15).double())
+    assert watch.place[watch.ids].tolist() == list(range(15))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: DecoderShape(20, d=18, heads=2), "d = 18, 2 heads"),
+        (lambda: DecoderShape(20, gamma=-0.5), "γ = -0.5"),
+        (lambda: Decoder(TINY)(TEXT[:9][None]), "9 tokens: this decoder reads at most 8"),
+        (lambda: pretrain(Decoder(TINY), TEXT[:9], steps=1), "text of 9 tokens: needs 10"),
+        (lambda: pretrain(Decoder(TINY), TEXT + 1, steps=1), "all below 20"),
+    ],
+)
+def test_bad_input_is_said(make, message):
+    with pytest.raises(ParameterError, match=message):
+        make()
