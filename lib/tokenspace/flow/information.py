@@ -1,8 +1,9 @@
 """Entropy from squared errors alone: H = ½ ∫ mmse dSNR (Guo, Shamai and Verdú 2005).
 
-The error of any predictor is at least the exact one's, so ½ ∫ mse dSNR bounds a model's negative
-log-likelihood from above without a cross entropy anywhere. All integrals run over γ, with
-dSNR = -SNR dγ; errors are |e - D|² summed over the d coordinates of one token.
+The error of any predictor is at least the exact one's, and ½ ∫ mse dSNR bounds a model's negative
+log-likelihood from above without a cross entropy anywhere: as a diffusion that draws fresh noise;
+its deterministic flow has a law of its own. All integrals run over γ, with dSNR = -SNR dγ; errors
+are |e - D|² summed over the d coordinates of one token.
 """
 
 import math
