@@ -498,7 +498,7 @@ page.claim(
     "frequencies, while every path still ends on a token.",
     source="ours",
     ours=(ends_at - toy.PRIOR).abs().sum() / 2,
-    band=(0.1, None),
+    band=(0.05, None),
     control=f"exact mean: {float((frequencies - toy.PRIOR).abs().sum() / 2):.3f}",
     scale=f"total variation between frequencies and probabilities, error up to {bound:g} nats",
 )

@@ -210,8 +210,8 @@ class Oracle:
         self, x: Float[Tensor, "B L d"], gamma: Float[Tensor, "*B"], c: Tensor | None = None
     ) -> Prediction:
         evidence = log_kernel(x.double(), *preserving(gamma.double()), self.E)
-        logits = self.log_posterior(evidence)
-        return Prediction(logits.to(x), (logits.exp() @ self.E.double()).to(x))
+        logits = self.log_posterior(evidence.to(self.source.transitions.device))
+        return Prediction(logits.to(x), (logits.exp() @ self.E.to(logits)).to(x))
 
     def log_posterior(self, evidence: Float64[Tensor, "B L V"]) -> Float64[Tensor, "B L V"]:
         """log P(x_i = j | evidence) by forward-backward over (chain, token), in log space."""
