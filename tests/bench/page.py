@@ -20,6 +20,8 @@ WHY = {
     "what is above it goes to keeping candidates (row minima, top-k) and to the fp64 answer, "
     "which the peer doesn't give.",
     "TwoNN": "the time goes to the neighbours.",
+    "training": "a batch saves what each operation costs to start, not the arithmetic: it gains "
+    "until the products themselves fill the cores.",
     "memory": "the table, its centred copy and PyTorch itself are held.",
 }
 

@@ -79,6 +79,19 @@ def our_twonn(rows: torch.Tensor) -> Call:
     return read
 
 
+def train_together(together: bool, steps: int = 300) -> Call:
+    """Part I's extension: γ = .3, .5, .8, 1 with three seeds each, all at once or in turn."""
+    from tokenspace.staircase import FFN, factorial, train
+
+    task = factorial()
+    model = FFN(task.vocabulary, task.labels.shape[1], d=64, activation="silu", width=128)
+    params = model.init([0.3, 0.5, 0.8, 1.0], range(3))
+    size = 12 if together else 1
+    parts = [{n: p[r : r + size] for n, p in params.items()} for r in range(0, 12, size)]
+    train(model, parts[0], task, steps=5, logged=[0])
+    return lambda: [train(model, each, task, steps=steps, logged=[0, steps]) for each in parts]
+
+
 ROWS = {
     "neighbours: MiniLM, self-join": Row(
         "hub",
@@ -113,5 +126,12 @@ ROWS = {
     ),
     "memory: 262144 × 640, self-join": Row(
         "hub", "2,500 MB", 2500, lambda: our_neighbours(random_table()), unit="peak MB", slow=True
+    ),
+    "training: 12 runs of 243 rows as one batch": Row(
+        "staircase",
+        "the same runs one after another",
+        0.25,
+        lambda: train_together(True),
+        lambda: train_together(False),
     ),
 }

@@ -15,7 +15,8 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError
 from tokenspace.staircase.history import History
-from tokenspace.staircase.models import Params, activation, draw, rows_of
+from tokenspace.staircase.kernels import rows_of
+from tokenspace.staircase.models import Params, activation, draw
 from tokenspace.staircase.state import digest
 from tokenspace.staircase.text import n_gram_counts
 from tokenspace.staircase.training import Callback, run
@@ -80,9 +81,9 @@ class CharGPT:
 
     def _attend(self, params: Params, h: Tensor) -> Tensor:
         q, k = self._split(h, params["Q"]), self._split(h, params["K"])
-        z = q @ k.mT / math.sqrt(self.d // self.heads)
-        later = torch.ones(z.shape[-2:], dtype=torch.bool, device=z.device).triu(1)
-        return z.masked_fill(later, -torch.inf).softmax(-1)
+        z = k @ q.mT / math.sqrt(self.d // self.heads)  # key, query: few queries lie side by side
+        later = torch.ones(z.shape[-2:], dtype=torch.bool, device=z.device).tril(-1)
+        return z.masked_fill(later, -torch.inf).softmax(-2).mT
 
 
 def train_text(

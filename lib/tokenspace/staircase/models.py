@@ -16,6 +16,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
+from tokenspace.staircase.kernels import read_out, rows_of, sum_rows
 
 Params = dict[str, Tensor]
 
@@ -107,7 +108,7 @@ class FFN:
     ) -> Float[Tensor, "R N K"]:
         """Logits; sequences (N, L) shared by the runs, or (R, N, L), each run its own."""
         rows = params["E"] if self.width is None else params["E"] @ params["W"].mT
-        return activation(self.activation)(sum_rows(rows, sequences)) @ params["U"].mT
+        return read_out(activation(self.activation)(sum_rows(rows, sequences)), params["U"])
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class Attention:
             out = out + h[:, :, -1]
         if self.width is not None:
             out = out + activation(self.activation)(out @ params["W1"].mT) @ params["W2"].mT
-        return out @ params["U"].mT
+        return read_out(out, params["U"])
 
 
 @dataclass(frozen=True)
@@ -230,29 +231,6 @@ def draw(
             z = torch.randn(rows, columns, generator=g, dtype=torch.float64)
             stacks[name].append(z * d_in**-gamma)
     return {name: torch.stack(stack).to(dtype) for name, stack in stacks.items()}
-
-
-def rows_of(
-    table: Float[Tensor, "R V d"], index: Int64[Tensor, "N L"] | Int64[Tensor, "R N L"]
-) -> Float[Tensor, "R N L d"]:
-    """table[r, index[r]], or table[r, index] when the index has no leading run axis."""
-    return F.embedding(_flat_index(table, index), table.flatten(0, 1))
-
-
-def sum_rows(
-    table: Float[Tensor, "R V d"], index: Int64[Tensor, "N L"] | Int64[Tensor, "R N L"]
-) -> Float[Tensor, "R N d"]:
-    """Σ_i table[r, x_i]: a bag of rows, so that no (R, N, L, d) is stored."""
-    flat = _flat_index(table, index)
-    bags = F.embedding_bag(flat.flatten(0, 1), table.flatten(0, 1), mode="sum")
-    return bags.unflatten(0, flat.shape[:2])
-
-
-def _flat_index(table: Tensor, index: Tensor) -> Tensor:
-    """Rows of the flattened table; a 2-D index is shared by all runs, 3-D has its own axis R."""
-    R, V, _ = table.shape
-    offset = torch.arange(0, R * V, V, device=table.device)[:, None, None]
-    return index + offset
 
 
 def _power(name: str) -> int:

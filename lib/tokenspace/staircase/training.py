@@ -55,7 +55,7 @@ def train(
     x, targets = task.sequences.to(device), task.targets.to(device)
     weights = task.weights.to(dtype).to(device)
     exact = task.weights.to(device)
-    q = task.labels.to(dtype).to(device)
+    q = task.labels.to(device, dtype).mT.contiguous().mT  # stored as the logits are
     names = list(range(R)) if seeds is None else list(seeds)
     rows = _rows(len(x), batch, names, R)
 
@@ -193,7 +193,7 @@ def cross_entropy(
     logits: Float[Tensor, "R N K"], q: Float[Tensor, "*runs N K"]
 ) -> Float[Tensor, "R N"]:
     """-Σ_y q(y) log softmax(logits)(y), nats."""
-    return -(logits.log_softmax(-1) * q).sum(-1)
+    return -(logits.mT.log_softmax(-2) * q.mT).sum(-2)
 
 
 def _rows(
