@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from tests.flow.two_processes import DATA, SETTINGS, model
 
 from tokenspace.errors import ParameterError, SourceError
@@ -18,6 +19,7 @@ from tokenspace.flow.objective import Flow, spread_of, trainable_embeddings
 from tokenspace.flow.path import Gumbel, loss_weight, preserving
 from tokenspace.flow.predictor import Hull, Unconstrained, embeddings
 from tokenspace.flow.processes import shares
+from tokenspace.flow.released import released
 from tokenspace.flow.state import Ema, load, load_weights
 from tokenspace.flow.training import Loop, Settings, train
 
@@ -125,6 +127,30 @@ def test_weights_load_from_every_wrapping(tmp_path):
         fresh = model("hull")
         load_weights(fresh, at, section)
         assert same(weights(donor), weights(fresh)) is (expected is not None)
+
+
+def test_a_released_file_gives_the_whole_model(tmp_path):
+    donor = DiT(5, 8, depth=2, heads=2, conditioning=8)
+    with torch.no_grad():
+        for p in donor.parameters():
+            p.add_(0.1 * torch.randn(p.shape))
+    state = {f"backbone.{n}": t for n, t in donor.state_dict().items()}
+    rows = torch.randn(5, 8)
+    state |= {
+        "backbone.vocab_embed.embedding": rows,
+        "backbone.rotary_emb.inv_freq": torch.ones(2),
+        "proposal.loc": torch.tensor(4.5), "proposal.scale": torch.tensor(0.5),
+    }  # fmt: skip
+    torch.save({"model": state, "ema": state, "opt": {}, "args": Namespace()}, tmp_path / "a.pt")
+    save_file(state, tmp_path / "a.safetensors")
+    for name in ("a.pt", "a.safetensors"):
+        found = released(tmp_path / name, heads=2)
+        assert found.schedule == Gumbel(4.5, 0.5)
+        assert torch.allclose(found.E, rows / rows.norm(dim=1, keepdim=True) * 8**0.5)
+        assert same(weights(donor), weights(found.predictor.network))
+    torch.save(donor.state_dict(), tmp_path / "b.pt")
+    with pytest.raises(SourceError, match="isn.t a released LangFlow"):
+        released(tmp_path / "b.pt")
 
 
 def test_weights_of_another_shape_are_refused_by_name(tmp_path):

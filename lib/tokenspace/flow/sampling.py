@@ -33,10 +33,11 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Sequences at the last point, before a decoding rule picks tokens."""
+    """Sequences at the last point: the state, its mean D, and the token of largest weight."""
 
     x: Float64[Tensor, "n L d"]
-    prediction: Prediction
+    mean: Float[Tensor, "n L d"]
+    tokens: Int64[Tensor, "n L"]
     nfe: int
 
     def decode(self, E: Float[Tensor, "V d"], rule: str = "weights") -> Int64[Tensor, "n L"]:
@@ -48,9 +49,9 @@ class Samples:
         if rule not in RULES:
             raise ParameterError(f"rule {rule!r}: one of {', '.join(RULES)}.")
         if rule == "weights":
-            return self.prediction.logits.argmax(-1)
-        of = self.x if rule == "x" else self.prediction.mean.double()
-        return nearest_scores(of, E.double()).argmax(-1)
+            return self.tokens
+        of = self.x if rule == "x" else self.mean.double()
+        return nearest_scores(of, E.to(of)).argmax(-1)
 
 
 @torch.no_grad()
@@ -82,15 +83,14 @@ def sample(
         raise ParameterError(f"{n} sequences of {L} tokens, {batch} at a time: each at least 1.")
     noise = torch.randn(n, L, d, generator=generator, dtype=torch.float64)
     found = [_flow(denoiser, plan, x.to(device), watch) for x in noise.split(batch)]
-    x = torch.cat([each[0] for each in found])
-    logits = torch.cat([each[1].logits for each in found])
-    return Samples(x, Prediction(logits, torch.cat([each[1].mean for each in found])), plan.nfe)
+    x, mean, tokens = (torch.cat(each) for each in zip(*found, strict=True))
+    return Samples(x, mean, tokens, plan.nfe)
 
 
 def _flow(
     denoiser: Denoiser, plan: Plan, x: Tensor, watch: Callable[[Point], None] | None
-) -> tuple[Tensor, Prediction]:
-    """x at the last point, and its prediction."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """x, mean and tokens at the last point; not the logits, V numbers a position."""
     ask = _Asker(denoiser, x)
     rolled = torch.zeros_like(x)
     last = len(plan.gammas) - 1
@@ -109,7 +109,7 @@ def _flow(
         if i < last:
             at, then = (plan.gammas[j].to(x) for j in (i, i + 1))
             x = euler(x, now.mean.double(), at, then, float(plan.w_ug[i]))
-    return x, now
+    return x.cpu(), now.mean.cpu(), now.logits.argmax(-1).cpu()
 
 
 class _Asker:

@@ -142,7 +142,7 @@ def load_weights(module: nn.Module, path: Path, section: str = "model") -> None:
     "ema" where a file holds both.
     Raises SourceError for a file that can't be read, with missing or with misshaped tensors.
     """
-    found = {plain(n): t for n, t in _tensors(path, section).items()}
+    found = read_tensors(path, section)
     wanted = whole(module)
     missing = [n for n in wanted if n not in found]
     misshaped = [
@@ -158,6 +158,11 @@ def load_weights(module: nn.Module, path: Path, section: str = "model") -> None:
             f"the file has {', '.join(list(found)[:3])}."
         )
     copy_into(wanted, found)
+
+
+def read_tensors(path: Path, section: str = "model") -> dict[str, Tensor]:
+    """Weights in a file by their plain names; raises SourceError where it can't be read."""
+    return {plain(name): tensor for name, tensor in _tensors(path, section).items()}
 
 
 def _tensors(path: Path, section: str) -> dict[str, Tensor]:
