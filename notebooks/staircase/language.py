@@ -98,8 +98,8 @@ def reach(values, digits=2):
 
 
 def spread(values):
-    """Standard deviation over seeds; None of a single one."""
-    return float(values.std()) if values.numel() > 1 else None
+    """Standard deviation over seeds; None of a single one, or where a run diverged."""
+    return float(values.std()) if values.numel() > 1 and values.isfinite().all() else None
 
 
 def band(axes, x, y, colour, label, **style):
@@ -376,7 +376,7 @@ page.claim(
 moments = [0, int(when[0]) // 2, int(when[0]), len(history.steps) - 1]
 figure, panels = plt.subplots(1, 4, figsize=(9.2, 2.7))
 for axes, i in zip(panels, moments, strict=True):
-    rows = E[i, 0].double() - E[i, 0].double().mean(0)
+    rows = E[i, 0].double().nan_to_num() - E[i, 0].double().nan_to_num().mean(0)
     u, s, _ = torch.linalg.svd(rows)
     xy = u[:, :2] * s[:2]
     for name, (a, b), j in zip(shown, xy.tolist(), range(V), strict=True):
@@ -384,16 +384,16 @@ for axes, i in zip(panels, moments, strict=True):
         axes.text(
             a, b, name if V <= 64 else "·", color=colour, fontsize=9, ha="center", va="center"
         )
-    side = 1.15 * float(xy.abs().max())
+    side = 1.15 * float(xy.abs().max()) or 1.0
     axes.set(xlim=(-side, side), ylim=(-side, side), xticks=[], yticks=[])
-    axes.set_title(f"step {int(history.steps[i]):,}: {side / 1.15:.2f}")
+    axes.set_title(f"step {int(history.steps[i]):,}, ±{side:.2f}")
 page.show(
     figure,
     name="fig-rows",
     caption=(
         f"Rows of one run on the text (γ = {gammas[0]}, seed {seed}) along their two largest "
-        "directions. Vowels red, consonants blue, the rest grey. The number is the largest "
-        "coordinate: rows also grow."
+        "directions. Vowels red, consonants blue, the rest grey. After ± how far the axes "
+        "reach: rows also grow."
     ),
     alt=(
         "Four maps of tokens. At step zero they are mixed; at the early peak vowels, consonants "
