@@ -150,7 +150,10 @@ def test_a_damaged_checkpoint_is_said(tmp_path):
     at, params = tmp_path / "state.pt", SMALL.init([0.5], [0])
     train(SMALL, params, TASK, steps=5, checkpoint=at)
     whole = at.read_bytes()
-    for raw in (b"", b"{}", b"PK\3\4 and so on", whole[: len(whole) // 2], whole[:-40]):
+    stored = torch.load(at)["params"]["E"].numpy().tobytes()
+    flipped = bytearray(whole)
+    flipped[whole.index(stored) + 5] ^= 1
+    for raw in (b"", b"{}", b"PK\3\4 and so on", whole[: len(whole) // 2], whole[:-40], flipped):
         at.write_bytes(raw)
         with pytest.raises(SourceError, match=rf"state.pt \({len(raw):,} bytes\) is no checkpoint"):
             train(SMALL, params, TASK, steps=5, checkpoint=at)

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pickle
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,15 @@ import torch
 from torch import Tensor
 
 from tokenspace.errors import ParameterError, SourceError
+
+UNREADABLE = (
+    OSError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    zipfile.BadZipFile,
+    pickle.UnpicklingError,
+)
 
 
 def make_optimizer(name: str, params: list[Tensor], lr: float) -> torch.optim.Optimizer:
@@ -127,8 +137,12 @@ class Checkpoint:
 
     def _read(self) -> dict:
         try:
+            with zipfile.ZipFile(self.path) as archive:  # torch.load compares no checksums
+                bad = archive.testzip()
+            if bad:
+                raise self._damaged(f"{bad} doesn't have its checksum")
             state = torch.load(self.path, weights_only=True)
-        except (OSError, RuntimeError, EOFError, ValueError, pickle.UnpicklingError) as error:
+        except UNREADABLE as error:
             raise self._damaged(str(error).split("\n")[0]) from error
         if not isinstance(state, dict) or "settings" not in state:
             raise self._damaged("it holds something else")
