@@ -73,6 +73,14 @@ def test_repeated_steps_leave_the_curve_and_say_so(hub):
     assert float(found.moved[0]) == 0  # from the first table that is kept
 
 
+def test_a_run_of_repeats_alone_is_an_empty_curve(hub):
+    publish(hub, dict.fromkeys([0, 1000, 143_000], END))
+    found = read_snapshots("org/model", [0, 1000, 143_000])
+    assert found.steps == []
+    assert sorted(found.dropped) == [0, 1000, 143_000]
+    assert next_token_alignment(found, torch.arange(3), torch.eye(3).double()).shape == (0,)
+
+
 def test_a_swapped_shard_is_found_by_its_own_bytes(hub):
     """C2: of step 2000 the shard with the table is the last step's, the other is right."""
     steps = [1000, 2000, 3000, 4000]

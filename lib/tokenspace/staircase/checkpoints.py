@@ -100,7 +100,9 @@ def next_token_alignment(
     `ids` and `signature` come from `most_frequent` and `followers`, on a text in the model's own
     tokens. Raises `ParameterError` for an id that the tables have no row for.
     """
-    rows = min((len(t.rows) for t in snapshots.tables), default=0)
+    if not snapshots.tables:  # every step was dropped
+        return _column([])
+    rows = min(len(t.rows) for t in snapshots.tables)
     if len(ids) < 3 or int(ids.min()) < 0 or int(ids.max()) >= rows:
         raise ParameterError(
             f"{len(ids)} ids for tables of {rows:,} rows: give 3 or more, from 0 to {rows - 1:,}; "
