@@ -80,6 +80,7 @@ from tokenspace.sources import load_corpus
 run_seeds = list(range(seed, seed + seeds))
 
 
+# %% tags=["hide-input"]
 def gram_of(rows, centred=True):
     return st.cosine_gram(rows, centred)
 
@@ -569,6 +570,7 @@ page.say(
     f"agree with each other by {float(rho(phi['bigram clone'][0], phi['bigram clone'][1])):.2f} "
     f"before any training, the text's by {float(rho(phi['text'][0], phi['text'][1])):.2f}."
 )
+# %% tags=["hide-input"]
 root_gap = {group: y[-1] for group, y in gaps["square roots"].items()}
 page.claim(
     "text-order-one-overtakes-roots",
