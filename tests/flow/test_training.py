@@ -149,7 +149,7 @@ def test_a_released_file_gives_the_whole_model(tmp_path):
         assert torch.allclose(found.E, rows / rows.norm(dim=1, keepdim=True) * 8**0.5)
         assert same(weights(donor), weights(found.predictor.network))
     torch.save(donor.state_dict(), tmp_path / "b.pt")
-    with pytest.raises(SourceError, match="isn.t a released LangFlow"):
+    with pytest.raises(SourceError, match="a released LangFlow or ConvergeFlow"):
         released(tmp_path / "b.pt")
 
 
