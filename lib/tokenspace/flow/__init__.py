@@ -1,14 +1,30 @@
 """Part III: ConvergeFlow, a flow that lands on tokens, checked against exact answers."""
 
+from tokenspace.flow.baselines import Autoregressive, FlowModel, Masked, build
 from tokenspace.flow.certificates import audit, certify, excess_of, margin, threshold
+from tokenspace.flow.data import Sequences, Windows
 from tokenspace.flow.information import (
     fit_gumbel,
     information_density,
     nll_bound,
     squared_errors,
 )
+from tokenspace.flow.judges import (
+    Verdict,
+    bigram_kl,
+    distinct,
+    draw,
+    draw_from,
+    generative_perplexity,
+    judge,
+    reencode,
+    same_tokenizer,
+    unigram_entropy,
+)
 from tokenspace.flow.laws import check_logits, check_simplex
 from tokenspace.flow.markov import MarkovMixture, Oracle
+from tokenspace.flow.network import DiT, size_of
+from tokenspace.flow.objective import Flow, trainable_embeddings
 from tokenspace.flow.path import (
     Gumbel,
     corrupt,
@@ -25,6 +41,7 @@ from tokenspace.flow.path import (
     time_of,
     velocity,
 )
+from tokenspace.flow.plans import Mechanism, Plan, plan
 from tokenspace.flow.predictor import (
     Denoiser,
     Hull,
@@ -36,6 +53,10 @@ from tokenspace.flow.predictor import (
     log_kernel,
     proposition_2,
 )
+from tokenspace.flow.processes import processes
+from tokenspace.flow.released import released
+from tokenspace.flow.sampling import Monitor, Point, Samples, hull_distance, sample
+from tokenspace.flow.state import Ema, load_weights
 from tokenspace.flow.theory import (
     brier,
     brute_force,
@@ -49,24 +70,46 @@ from tokenspace.flow.theory import (
     quantile_map,
     theorem_grid,
 )
+from tokenspace.flow.training import Run, Settings, train
 
 __all__ = [
+    "Autoregressive",
     "Denoiser",
+    "DiT",
+    "Ema",
+    "Flow",
+    "FlowModel",
     "Gumbel",
     "Hull",
     "MarkovMixture",
+    "Masked",
+    "Mechanism",
+    "Monitor",
     "Oracle",
+    "Plan",
+    "Point",
     "Prediction",
+    "Run",
+    "Samples",
+    "Sequences",
+    "Settings",
     "Unconstrained",
+    "Verdict",
+    "Windows",
     "audit",
+    "bigram_kl",
     "brier",
     "brute_force",
+    "build",
     "certify",
     "check_logits",
     "check_rows",
     "check_simplex",
     "context_free",
     "corrupt",
+    "distinct",
+    "draw",
+    "draw_from",
     "embeddings",
     "euler",
     "excess_of",
@@ -74,11 +117,15 @@ __all__ = [
     "fit_gumbel",
     "follow",
     "gamma_of",
+    "generative_perplexity",
     "hull_average",
+    "hull_distance",
     "information_density",
+    "judge",
     "kernel_scale",
     "leave_one_out",
     "linear",
+    "load_weights",
     "log_kernel",
     "loss_weight",
     "margin",
@@ -86,16 +133,26 @@ __all__ = [
     "nearest_accuracy",
     "nearest_band",
     "nll_bound",
+    "plan",
     "preserving",
+    "processes",
     "proposition_2",
     "proposition_2_bound",
     "proposition_3",
     "quantile_map",
+    "reencode",
+    "released",
+    "same_tokenizer",
+    "sample",
+    "size_of",
     "snr",
     "squared_errors",
     "stratified",
     "theorem_grid",
     "threshold",
     "time_of",
+    "train",
+    "trainable_embeddings",
+    "unigram_entropy",
     "velocity",
 ]
