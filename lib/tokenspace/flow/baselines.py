@@ -149,7 +149,8 @@ class FlowModel(Flow):
     ) -> Int64[Tensor, "n L"]:
         """Deterministic from its noise; the plan's defaults unless a mechanism is given."""
         how = plan(nfe, mechanism or Mechanism(), self.schedule)
-        found = sample(self.predictor, how, n, L, self.E.shape[1], generator, device=device)
+        d, asked = self.E.shape[1], torch.float32
+        found = sample(self.predictor, how, n, L, d, generator, device=device, asked=asked)
         return found.decode(self.E, rule)
 
 

@@ -19,6 +19,8 @@ from tokenspace.flow.path import euler, preserving
 from tokenspace.flow.plans import RULES, Plan
 from tokenspace.flow.predictor import Denoiser, Prediction, nearest_scores
 
+Ask = Callable[[Tensor, float, Tensor], Prediction]  # (x, γ, c)
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -65,10 +67,12 @@ def sample(
     *,
     batch: int = 256,
     device: str = "cpu",
+    asked: torch.dtype = torch.float64,
     watch: Callable[[Point], None] | None = None,
 ) -> Samples:
     """n sequences of L positions from x ~ N(0, I), `batch` at a time, by the plan.
 
+    The denoiser is asked in `asked`; float32 is faster where a network is the larger error.
     `watch` is called at every point of every batch. Raises ParameterError for n or L below 1.
 
     >>> from tokenspace.flow.markov import MarkovMixture
@@ -82,16 +86,16 @@ def sample(
     if n < 1 or L < 1 or batch < 1:
         raise ParameterError(f"{n} sequences of {L} tokens, {batch} at a time: each at least 1.")
     noise = torch.randn(n, L, d, generator=generator, dtype=torch.float64)
-    found = [_flow(denoiser, plan, x.to(device), watch) for x in noise.split(batch)]
+    ask = _in(asked, denoiser)
+    found = [_flow(ask, plan, x.to(device), watch) for x in noise.split(batch)]
     x, mean, tokens = (torch.cat(each) for each in zip(*found, strict=True))
     return Samples(x, mean, tokens, plan.nfe)
 
 
 def _flow(
-    denoiser: Denoiser, plan: Plan, x: Tensor, watch: Callable[[Point], None] | None
+    ask: Ask, plan: Plan, x: Tensor, watch: Callable[[Point], None] | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """x, mean and tokens at the last point; not the logits, V numbers a position."""
-    ask = _Asker(denoiser, x)
     rolled = torch.zeros_like(x)
     last = len(plan.gammas) - 1
     for i, gamma in enumerate(plan.gammas.tolist()):
@@ -112,20 +116,17 @@ def _flow(
     return x.cpu(), now.mean.cpu(), now.logits.argmax(-1).cpu()
 
 
-class _Asker:
-    """The denoiser with γ spread over the batch and means in the state's type."""
+def _in(dtype: torch.dtype, denoiser: Denoiser) -> Ask:
+    """The denoiser in its own type, one γ for the whole batch."""
 
-    def __init__(self, denoiser: Denoiser, like: Tensor) -> None:
-        self.denoiser, self.like = denoiser, like
+    def ask(x: Tensor, gamma: float, c: Tensor) -> Prediction:
+        at = torch.full((len(x),), gamma, dtype=dtype, device=x.device)
+        return denoiser(x.to(dtype), at, c.to(dtype))
 
-    def __call__(self, x: Tensor, gamma: float, c: Tensor) -> Prediction:
-        at = torch.full((len(x),), gamma, dtype=x.dtype, device=x.device)
-        return self.denoiser(x, at, c.to(x))
+    return ask
 
 
-def refine(
-    ask: Callable[[Tensor, float, Tensor], Prediction], x: Tensor, gamma: float, K: int, w: float
-) -> Prediction:
+def refine(ask: Ask, x: Tensor, gamma: float, K: int, w: float) -> Prediction:
     """D = u⁰ + w (μ(x, D) - u⁰), K times from D = u⁰ = μ(x, 0): (30) inside (31).
 
     K = 1 is (30), w = 1 is (31); K = 0 or w = 0 leave u⁰. The logits are the last ones asked for.
