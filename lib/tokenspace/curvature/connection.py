@@ -1,0 +1,242 @@
+"""The sampling connection and its curvature, in closed form through three vectors a point.
+
+Conventions: a∧b = abᵀ - baᵀ, ⟨M, N⟩ = ½ tr MᵀN, D = d + A. z is a unit state, a and b are the
+unit rows of the two likeliest tokens, B = a∧b, P = I - zzᵀ, and q = 4 p₁ p₂ is held fixed when
+differentiating: our reading of "depends only on the geometry of the token embeddings".
+The 1-form A_z(μ) = q z∧Bμ is stated by Modenbach (arXiv:2605.04899); the closed form is ours.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from tokenspace.curvature.points import Points
+
+BLOCK = 2048  # points a side of a block of Gram products: 32 MiB
+
+
+def dot(x: Float64[Tensor, "*N n"], y: Float64[Tensor, "*N n"]) -> Float64[Tensor, "*N"]:
+    """x·y of the last axis, kept apart so that formulas read as on paper."""
+    return (x * y).sum(-1)
+
+
+def wedge(x: Float64[Tensor, "*N n"], y: Float64[Tensor, "*N n"]) -> Float64[Tensor, "*N n n"]:
+    """x∧y = xyᵀ - yxᵀ, dense.
+
+    >>> wedge(*torch.eye(2).double()).tolist()
+    [[0.0, 1.0], [-1.0, 0.0]]
+    """
+    outer = x[..., :, None] * y[..., None, :]
+    return outer - outer.mT
+
+
+def one_form(
+    z: Float64[Tensor, "*N n"],
+    a: Float64[Tensor, "*N n"],
+    b: Float64[Tensor, "*N n"],
+    q: Float64[Tensor, "*N"],
+    mu: Float64[Tensor, "*N n"],
+) -> Float64[Tensor, "*N n n"]:
+    """A_z(μ) = q z∧Bμ = q [-(μ·a) z∧b + (μ·b) z∧a], dense.
+
+    >>> z, a, b = torch.eye(3).double()
+    >>> one_form(z, a, b, torch.tensor(1.0).double(), a)[2].tolist()
+    [1.0, 0.0, 0.0]
+    """
+    return q[..., None, None] * wedge(z, turned(a, b, mu))
+
+
+def turned(
+    a: Float64[Tensor, "*N n"], b: Float64[Tensor, "*N n"], mu: Float64[Tensor, "*N n"]
+) -> Float64[Tensor, "*N n"]:
+    """Bμ = a (b·μ) - b (a·μ).
+
+    >>> turned(*torch.eye(2).double(), torch.tensor([0.0, 3.0]).double()).tolist()
+    [3.0, 0.0]
+    """
+    return a * dot(b, mu)[..., None] - b * dot(a, mu)[..., None]
+
+
+def curvature_on(
+    z: Float64[Tensor, "*N n"],
+    a: Float64[Tensor, "*N n"],
+    b: Float64[Tensor, "*N n"],
+    q: Float64[Tensor, "*N"],
+    mu: Float64[Tensor, "*N n"],
+    nu: Float64[Tensor, "*N n"],
+) -> Float64[Tensor, "*N n n"]:
+    """R(μ, ν) = q (μ∧Bν - ν∧Bμ) - q² PBμ∧PBν on any two tangent vectors, dense.
+
+    >>> z, a, b = torch.eye(3).double()
+    >>> curvature_on(z, a, b, torch.tensor(1.0).double(), a, b)[1].tolist()
+    [0.0, 0.0, -1.0]
+    """
+    x, y = turned(a, b, mu), turned(a, b, nu)
+    linear = wedge(mu, y) - wedge(nu, x)
+    q = q[..., None, None]
+    return q * linear - q**2 * wedge(tangent(z, x), tangent(z, y))
+
+
+def tangent(z: Float64[Tensor, "*N n"], x: Float64[Tensor, "*N n"]) -> Float64[Tensor, "*N n"]:
+    """Px = x - z (z·x), the part of x along the unit sphere at z.
+
+    >>> tangent(torch.tensor([1.0, 0.0]).double(), torch.tensor([2.0, 3.0]).double()).tolist()
+    [0.0, 3.0]
+    """
+    return x - z * dot(z, x)[..., None]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Orthonormal e₁, e₂ from Pa and Pb, with what the closed form needs of the angles.
+
+    `D0` = |a∧b|, `D` = |z∧a∧b|, and `n1`, `n2` are the components along e₁, e₂ of the unit
+    vector n̂ of (I - Π_ab) z, Π_ab the projection on the plane of a and b.
+    """
+
+    z: Float64[Tensor, "N n"]
+    e1: Float64[Tensor, "N n"]
+    e2: Float64[Tensor, "N n"]
+    D0: Float64[Tensor, " N"]
+    D: Float64[Tensor, " N"]
+    n1: Float64[Tensor, " N"]
+    n2: Float64[Tensor, " N"]
+
+
+def frame(points: Points) -> Frame:
+    """The canonical frame (z, e₁, e₂) of each point: the plane in which μ and ν are taken.
+
+    >>> from tokenspace.curvature.points import points
+    >>> h, V = torch.eye(3)[:1], torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    >>> frame(points(h, torch.zeros(1, 2), V)).e1.tolist()
+    [[0.0, 1.0, 0.0]]
+    """
+    z, a, b = points.z, normalize(points.v1, dim=-1), normalize(points.v2, dim=-1)
+    across = tangent(a, b)  # twice: once leaves rounding over |across| behind
+    c = normalize(tangent(a, normalize(across, dim=-1)), dim=-1)
+    out = z - a * dot(z, a)[:, None] - c * dot(z, c)[:, None]
+    n_hat = normalize(out - a * dot(out, a)[:, None] - c * dot(out, c)[:, None], dim=-1)
+    D0 = across.norm(dim=-1)
+    e1, e2 = _gram_schmidt(z, a, b)
+    return Frame(z, e1, e2, D0, D0 * dot(z, n_hat), dot(n_hat, e1), dot(n_hat, e2))
+
+
+def _gram_schmidt(z: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Pa and Pb made orthonormal. Where a = ±z, Pa = 0 and z lies in the plane: excluded."""
+    e1 = normalize(tangent(z, normalize(tangent(z, a), dim=-1)), dim=-1)
+    e2 = normalize(tangent(e1, tangent(z, b)), dim=-1)
+    e2 = normalize(tangent(e1, tangent(z, e2)), dim=-1)
+    return e1, e2
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """R = σ f∧g with f, g orthonormal: two n-vectors and a number a point, never n × n."""
+
+    sigma: Float64[Tensor, " N"]
+    f: Float64[Tensor, "N n"]
+    g: Float64[Tensor, "N n"]
+
+    def __len__(self) -> int:
+        return len(self.sigma)
+
+    def norm(self) -> Float64[Tensor, " N"]:
+        """‖R‖ in ⟨M, N⟩ = ½ tr MᵀN: the speed at which R turns its plane."""
+        return self.sigma
+
+    def plane(self) -> Float64[Tensor, "N 2 n"]:
+        """The orthonormal pair (f, g) that R turns; every other direction it sends to 0."""
+        return torch.stack([self.f, self.g], dim=1)
+
+    def apply(self, w: Float64[Tensor, "N n"]) -> Float64[Tensor, "N n"]:
+        """R w, which is always at right angles to w."""
+        return self.sigma[:, None] * turned(self.f, self.g, w)
+
+    def dense(self) -> Float64[Tensor, "N n n"]:
+        """The n × n matrices, for checks at small n."""
+        return self.sigma[:, None, None] * wedge(self.f, self.g)
+
+    def gram(self, other: "Curvature") -> Float64[Tensor, "N M"]:
+        """⟨R_i, S_j⟩ of every pair, by products of n-vectors."""
+        f, g = self.sigma[:, None] * self.f, self.g
+        k, m = other.sigma[:, None] * other.f, other.g
+        return (f @ k.T) * (g @ m.T) - (f @ m.T) * (g @ k.T)
+
+    def gram_of_means(self, labels: Int64[Tensor, " N"], groups: int) -> Float64[Tensor, "K K"]:
+        """⟨R̄_k, R̄_l⟩ of the mean curvatures of groups 0 .. K-1 (nan for an empty group)."""
+        members = torch.nn.functional.one_hot(labels, groups).double()
+        total = members.new_zeros(groups, groups)
+        for i in range(0, len(self), BLOCK):
+            rows = slice(i, i + BLOCK)
+            for j in range(0, len(self), BLOCK):
+                columns = slice(j, j + BLOCK)
+                block = self[rows].gram(self[columns])
+                total += members[rows].T @ block @ members[columns]
+        count = members.sum(0)
+        return total / (count[:, None] * count)
+
+    def __getitem__(self, rows: Tensor | slice) -> "Curvature":
+        return Curvature(self.sigma[rows], self.f[rows], self.g[rows])
+
+
+def curvature(points: Points, q: Float64[Tensor, " N"] | None = None) -> Curvature:
+    """R(e₁, e₂) = q D₀ z∧n̂ - q² D² e₁∧e₂ at every point, on its canonical plane.
+
+    `q` replaces the points' own charge: 1 leaves geometry alone.
+
+    >>> from tokenspace.curvature.points import points
+    >>> h, V = torch.eye(3)[:1], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> curvature(points(h, torch.zeros(1, 2), V)).norm().tolist()  # z orthogonal to both: q²
+    [1.0]
+    """
+    return _close(frame(points), points.q if q is None else q)
+
+
+def _close(at: Frame, q: Tensor, d1: Tensor | float = 0.0, d2: Tensor | float = 0.0) -> Curvature:
+    """z∧(αc) - β e₁∧e₂ = (αz + βc⊥)∧c, with unit c and c⊥ in the plane of e₁ and e₂."""
+    linear = torch.stack([q * at.D0 * at.n1 + d1, q * at.D0 * at.n2 + d2])
+    alpha, beta = linear.norm(dim=0), q**2 * at.D**2
+    angle = torch.atan2(linear[1], linear[0])
+    cos, sin = angle.cos()[:, None], angle.sin()[:, None]
+    c, across = cos * at.e1 + sin * at.e2, cos * at.e2 - sin * at.e1
+    turn = torch.atan2(beta, alpha)[:, None]
+    return Curvature(torch.hypot(alpha, beta), turn.cos() * at.z + turn.sin() * across, c)
+
+
+def curvature_norm(points: Points) -> Float64[Tensor, " N"]:
+    """‖R‖ from three cosines: ‖R‖² = q² D₀² |Π_ab z|² + q⁴ D⁴, no frame needed.
+
+    >>> from tokenspace.curvature.points import points
+    >>> h, V = torch.eye(3)[:1], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> curvature_norm(points(h, torch.zeros(1, 2), V)).tolist()
+    [1.0]
+    """
+    a, b = normalize(points.v1, dim=-1), normalize(points.v2, dim=-1)
+    x, y, w = dot(points.z, a), dot(points.z, b), dot(a, b)
+    sum_, difference = (a + b).square().sum(-1), (a - b).square().sum(-1)
+    D0_squared = sum_ * difference / 4  # 1 - w², without cancellation where w is near ±1
+    in_plane = x**2 + y**2 - 2 * x * y * w  # D₀² |Π_ab z|²
+    q = points.q
+    return torch.sqrt(q**2 * in_plane.clamp(min=0) + q**4 * (D0_squared - in_plane) ** 2)
+
+
+def live_curvature(points: Points, mean_rows: Float64[Tensor, "N n"]) -> Curvature:
+    """The foil: curvature when the charge is differentiated too, R + dq∧(z∧B).
+
+    `mean_rows` are m = Σ pᵢ vᵢ; with logits |h| V z, dq(μ) = q |h| (v₁ + v₂ - 2m)·μ.
+
+    >>> from tokenspace.curvature.points import points
+    >>> h, V = torch.eye(3)[:1], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> one = points(h, torch.zeros(1, 2), V)  # of two equal tokens m is half-way: dq = 0
+    >>> live_curvature(one, V.double().mean(0, keepdim=True)).norm().tolist()
+    [1.0]
+    """
+    at = frame(points)
+    a, b = normalize(points.v1, dim=-1), normalize(points.v2, dim=-1)
+    slope = (points.q * points.scale)[:, None] * (points.v1 + points.v2 - 2 * mean_rows)
+    x = dot(slope, at.e1)[:, None] * turned(a, b, at.e2)
+    x = x - dot(slope, at.e2)[:, None] * turned(a, b, at.e1)
+    return _close(at, points.q, dot(x, at.e1), dot(x, at.e2))
