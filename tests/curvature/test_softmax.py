@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.curvature.draws import normal
 
 from tokenspace.curvature.connection import curvature, curvature_norm, frame
-from tokenspace.curvature.points import assemble, points
+from tokenspace.curvature.points import assemble, points_of
 from tokenspace.curvature.softmax import (
     charge,
     covariance,
@@ -117,7 +117,7 @@ def bad_points():
 
 
 def test_points_without_a_curvature_are_named_and_counted():
-    found = points(*bad_points())
+    found = points_of(*bad_points())
     assert found.excluded == {
         "non-finite logits": 2,
         "non-finite state": 1,
@@ -131,17 +131,17 @@ def test_points_without_a_curvature_are_named_and_counted():
 
 
 def test_nothing_is_nan_beside_bad_points():
-    found = points(*bad_points())
+    found = points_of(*bad_points())
     read = curvature(found)
     for value in (*vars(frame(found)).values(), read.norm(), read.plane(), curvature_norm(found)):
         assert bool(value.isfinite().all())
     h, logits, rows = bad_points()
-    alone = curvature(points(h[:1], logits[:1], rows))
+    alone = curvature(points_of(h[:1], logits[:1], rows))
     torch.testing.assert_close(read.plane(), alone.plane(), rtol=0, atol=0)
 
 
 def test_a_vocabulary_of_one_is_left_out_by_name():
-    found = points(normal(3, 4), normal(3, 1), normal(1, 4))
+    found = points_of(normal(3, 4), normal(3, 1), normal(1, 4))
     assert found.excluded == {"vocabulary of one": 3}
     assert curvature(found).norm().shape == (0,)
 
@@ -150,7 +150,7 @@ def test_a_table_that_is_not_finite_is_refused():
     rows = normal(8, 4)
     rows[5, 1] = float("nan")
     with pytest.raises(TableError, match=r"1 rows of the unembedding.*\[5\]"):
-        points(normal(3, 4), normal(3, 8), rows)
+        points_of(normal(3, 4), normal(3, 8), rows)
 
 
 def test_probabilities_must_be_probabilities():
@@ -163,15 +163,15 @@ def test_probabilities_must_be_probabilities():
 def test_a_state_just_outside_the_plane_is_kept():
     rows = normal(2, 4, seed=8)
     h = 0.3 * rows[:1] - 0.2 * rows[1:] + 1e-4 * normal(1, 4, seed=3)
-    found = points(h, torch.tensor([[1.0, 0.0]]), rows)
+    found = points_of(h, torch.tensor([[1.0, 0.0]]), rows)
     assert len(found) == 1
     assert bool(curvature(found).norm().isfinite().all())
 
 
 def test_a_common_shift_of_all_rows_changes_points_but_not_probabilities():
     h, logits = normal(5, 4, seed=2), normal(5, 7, seed=3)
-    raw, moved = points(h, logits, V), points(h, logits, V + 3)
+    raw, moved = points_of(h, logits, V), points_of(h, logits, V + 3)
     torch.testing.assert_close(raw.q, moved.q)
     assert not torch.allclose(curvature_norm(raw), curvature_norm(moved))
-    centred = [curvature_norm(points(h, logits, table, centre=True)) for table in (V, V + 3)]
+    centred = [curvature_norm(points_of(h, logits, table, centre=True)) for table in (V, V + 3)]
     torch.testing.assert_close(*centred)

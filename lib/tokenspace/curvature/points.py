@@ -1,5 +1,6 @@
 """Generation points: a state, its two likeliest tokens, and which points have no plane."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -62,7 +63,7 @@ class Points:
         return Points(**fields)
 
 
-def points(
+def points_of(
     h: Float[Tensor, "M n"],
     logits: Float[Tensor, "M W"],
     V: Float[Tensor, "W n"],
@@ -76,7 +77,7 @@ def points(
     Raises TableError when the table itself isn't finite.
 
     >>> h, V = torch.eye(3), torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
-    >>> points(torch.cat([h, 0 * h]), torch.zeros(6, 2), V).excluded
+    >>> points_of(torch.cat([h, 0 * h]), torch.zeros(6, 2), V).excluded
     {'z = 0': 3}
     """
     bad = (~V.isfinite().all(-1)).nonzero().flatten().tolist()
@@ -98,7 +99,7 @@ def points(
 
 
 def _rows(V: Tensor, ids: Int64[Tensor, "2 M"], centre: bool) -> Float64[Tensor, "2 M n"]:
-    return V[ids].double() - (V.double().mean(0) if centre else 0)
+    return V[ids].double() - (V.mean(0, dtype=torch.float64) if centre else 0)
 
 
 def assemble(
@@ -111,7 +112,7 @@ def assemble(
     finite: Bool[Tensor, " M"] | None = None,
     one_token: bool = False,
 ) -> Points:
-    """Points from rows and probabilities already at hand; `points` reads them off logits.
+    """Points from rows and probabilities already at hand; `points_of` reads them off logits.
 
     Raises ParameterError unless 0 <= p₂, p₁ and p₁ + p₂ <= 1.
 
@@ -130,8 +131,24 @@ def assemble(
     reason = _reasons(h, z, scale, v1, v2, known, one_token)
     kept = (reason < 0).nonzero().flatten()
     H = torch.full_like(p1, torch.nan) if H is None else H
-    fields = (z, scale, v1, v2, p1, p2, top[0], top[1], H)
-    return Points(*(field[kept] for field in fields), kept, reason)
+    z, scale, v1, v2, p1, p2, top1, top2, H = (
+        field[kept] for field in (z, scale, v1, v2, p1, p2, *top, H)
+    )
+    return Points(z, scale, v1, v2, p1, p2, top1, top2, H, kept, reason)
+
+
+def join(parts: Sequence[Points]) -> Points:
+    """Points read in several batches, as if read in one.
+
+    >>> x, half, ids = torch.eye(3).double(), torch.full((1,), 0.5).double(), torch.tensor([7])
+    >>> one = assemble(x[:1], x[:1] + x[1:2], x[2:], (half, half), (ids, ids))
+    >>> join([one, one]).kept.tolist()
+    [0, 1]
+    """
+    fields = {k: torch.cat([vars(part)[k] for part in parts]) for k in vars(parts[0])}
+    starts = torch.tensor([0] + [len(part.reason) for part in parts[:-1]]).cumsum(0)
+    moved = [part.kept + int(start) for part, start in zip(parts, starts, strict=True)]
+    return Points(**{**fields, "kept": torch.cat(moved)})
 
 
 def _reasons(

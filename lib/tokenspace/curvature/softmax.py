@@ -47,7 +47,7 @@ def top_two(logits: Float[Tensor, "*N V"]) -> TopTwo:
     if bad:
         raise ParameterError(
             f"{len(bad)} rows of logits aren't finite (first: {bad[:5]}). Leave them out, as "
-            "`points` does, or look for the overflow in the model that made them."
+            "`points_of` does, or look for the overflow in the model that made them."
         )
     logits = logits.double()
     values, ids = logits.topk(2, dim=-1)

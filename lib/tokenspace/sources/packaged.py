@@ -17,15 +17,20 @@ from tokenspace.sources.table import EmbeddingTable
 
 def load_packaged(entry: PackagedTable, side: str, tensor: str | None) -> EmbeddingTable:
     """The table of an installed package; raises SourceError naming the package when it isn't."""
-    path = entry.required_path()
+    path = model_file(entry)
     if entry.name == "glove":
         table = _glove(path, side, tensor)
     else:
-        path = _assembled_gemma(entry) if entry.name == "gemma" else path
         table = load_path(path, side, tensor)
     which = table.origin.rpartition(": ")[2].rpartition("/")[2]
     origin = f"package {entry.package}, {entry.model}: {which} ({entry.licence})"
     return replace(table, name=entry.name, origin=origin)
+
+
+def model_file(entry: PackagedTable) -> Path:
+    """The file or folder of an installed package, put together first where it comes in parts."""
+    path = entry.required_path()
+    return _assembled_gemma(entry) if entry.name == "gemma" else path
 
 
 def _glove(path: Path, side: str, tensor: str | None) -> EmbeddingTable:
