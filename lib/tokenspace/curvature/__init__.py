@@ -19,6 +19,7 @@ from tokenspace.curvature.connection import (
     turned,
     wedge,
 )
+from tokenspace.curvature.generation import Reading, encode, read
 from tokenspace.curvature.holonomy import (
     Path,
     arc,
@@ -36,12 +37,22 @@ from tokenspace.curvature.holonomy import (
     wilson_loop,
 )
 from tokenspace.curvature.points import REASONS, Points, assemble, join, points_of
+from tokenspace.curvature.reader import Reader, lens, load_reader, reader_of
 from tokenspace.curvature.rotations import (
     RotationLog,
     orthogonality,
     plane_rotations,
     rotation_log,
     turned_angle,
+)
+from tokenspace.curvature.sensitivity import (
+    READOUTS,
+    continue_greedily,
+    jensen_shannon,
+    over_texts,
+    rank_correlation,
+    swap_divergence,
+    swap_table,
 )
 from tokenspace.curvature.softmax import (
     charge,
@@ -54,11 +65,14 @@ from tokenspace.curvature.softmax import (
 )
 
 __all__ = [
+    "READOUTS",
     "REASONS",
     "Curvature",
     "Frame",
     "Path",
     "Points",
+    "Reader",
+    "Reading",
     "RotationLog",
     "arc",
     "assemble",
@@ -67,32 +81,43 @@ __all__ = [
     "circle",
     "companion_curvature",
     "companion_form",
+    "continue_greedily",
     "covariance",
     "covariance_times",
     "curvature",
     "curvature_norm",
     "curvature_on",
     "direction",
+    "encode",
     "entropy",
     "frame",
     "from_clover",
     "from_plaquette",
     "holonomy",
+    "jensen_shannon",
     "join",
+    "lens",
     "line",
     "live_curvature",
+    "load_reader",
     "mean",
     "one_form",
     "orthogonality",
+    "over_texts",
     "plane_rotations",
     "plaquette",
     "points_of",
     "push",
+    "rank_correlation",
+    "read",
+    "reader_of",
     "reduced",
     "rotation_log",
     "sampling_error",
     "sampling_form",
     "sphere_form",
+    "swap_divergence",
+    "swap_table",
     "tangent",
     "top_two",
     "transport",

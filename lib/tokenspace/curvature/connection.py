@@ -109,7 +109,7 @@ class Frame:
 def frame(points: Points) -> Frame:
     """The canonical frame (z, e₁, e₂) of each point: the plane in which μ and ν are taken.
 
-    >>> from tokenspace.curvature.points import points_of
+    >>> from tokenspace.curvature import points_of
     >>> h, V = torch.eye(3)[:1], torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
     >>> frame(points_of(h, torch.zeros(1, 2), V)).e1.tolist()
     [[0.0, 1.0, 0.0]]
@@ -187,7 +187,7 @@ def curvature(points: Points, q: Float64[Tensor, " N"] | None = None) -> Curvatu
 
     `q` replaces the points' own charge: 1 leaves geometry alone.
 
-    >>> from tokenspace.curvature.points import points_of
+    >>> from tokenspace.curvature import points_of
     >>> h, V = torch.eye(3)[:1], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     >>> curvature(points_of(h, torch.zeros(1, 2), V)).norm().tolist()  # z orthogonal to both: q²
     [1.0]
@@ -209,7 +209,7 @@ def _close(at: Frame, q: Tensor, d1: Tensor | float = 0.0, d2: Tensor | float = 
 def curvature_norm(points: Points) -> Float64[Tensor, " N"]:
     """‖R‖ from three cosines: ‖R‖² = q² D₀² |Π_ab z|² + q⁴ D⁴, no frame needed.
 
-    >>> from tokenspace.curvature.points import points_of
+    >>> from tokenspace.curvature import points_of
     >>> h, V = torch.eye(3)[:1], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     >>> curvature_norm(points_of(h, torch.zeros(1, 2), V)).tolist()
     [1.0]
@@ -228,7 +228,7 @@ def live_curvature(points: Points, mean_rows: Float64[Tensor, "N n"]) -> Curvatu
 
     `mean_rows` are m = Σ pᵢ vᵢ; with logits |h| V z, dq(μ) = q |h| (v₁ + v₂ - 2m)·μ.
 
-    >>> from tokenspace.curvature.points import points_of
+    >>> from tokenspace.curvature import points_of
     >>> h, V = torch.eye(3)[:1], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     >>> one = points_of(h, torch.zeros(1, 2), V)  # of two equal tokens m is half-way: dq = 0
     >>> live_curvature(one, V.double().mean(0, keepdim=True)).norm().tolist()

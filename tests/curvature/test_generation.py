@@ -1,0 +1,195 @@
+"""Reading tiny models: against their own logits, one text at a time, and where they can't be."""
+
+import pytest
+import torch
+from tests.curvature.tiny import WORDS, gpt2, llama, tokenizer
+from torch import nn
+
+from tokenspace.curvature import curvature, encode, lens, load_reader, read, reader_of
+from tokenspace.curvature.reader import NO_NORM
+from tokenspace.errors import ParameterError, SourceError
+
+IDS = [[1, 2, 3], [4, 5, 6, 7, 4, 8], [2]]
+
+
+class Squash(nn.Module):
+    """A norm under a name that nobody would look for."""
+
+    def forward(self, x):
+        return x / x.square().mean(-1, keepdim=True).sqrt()
+
+
+def with_squash():
+    model = llama()
+    model.model.norm = Squash()
+    return model
+
+
+# --- the final norm
+
+
+@pytest.mark.parametrize(
+    ("model", "norm", "tied"),
+    [
+        (llama(), "model.norm", False),
+        (llama(tied=True), "model.norm", True),
+        (gpt2(), "transformer.ln_f", True),
+    ],
+)
+def test_the_final_norm_is_found_and_tying_is_said(model, norm, tied):
+    found = reader_of(model)
+    assert (found.norm, found.tied) == (norm, tied)
+    assert found.lens_error < 1e-5
+
+
+def test_a_norm_that_is_not_found_is_asked_for():
+    with pytest.raises(ParameterError, match=r"LlamaForCausalLM wasn't found.*norm='path.*layers"):
+        reader_of(with_squash())
+
+
+def test_a_norm_that_is_named_is_used():
+    found = reader_of(with_squash(), norm="model.norm")
+    z = read(found, IDS).points.z
+    assert found.norm == "model.norm"
+    assert len(z) == 10
+
+
+def test_a_norm_that_does_not_exist_or_feed_the_output_is_refused():
+    with pytest.raises(ParameterError, match=r"no module 'model.final'.*Its norms:.*model.norm"):
+        reader_of(llama(), norm="model.final")
+    with pytest.raises(ParameterError, match="isn't what the output matrix reads"):
+        reader_of(llama(), norm="model.layers.0.input_layernorm")
+
+
+def test_a_model_without_norm_can_be_said_to_have_none():
+    model = llama()
+    model.model.norm = nn.Identity()
+    with pytest.raises(ParameterError, match="norm='none'"):
+        reader_of(model)
+    found = reader_of(model, norm=NO_NORM)
+    torch.testing.assert_close(lens(found, IDS[1])[-1], model(torch.tensor(IDS[1:2])).logits[0])
+
+
+def test_a_model_without_an_output_matrix_is_refused():
+    with pytest.raises(ParameterError, match="LlamaModel has no output matrix"):
+        reader_of(llama().model)
+
+
+# --- logits of layers
+
+
+@pytest.mark.parametrize("model", [llama(), llama(tied=True), gpt2()])
+def test_the_last_layers_lens_is_the_model(model):
+    logits = model(torch.tensor(IDS[1:2])).logits[0].detach()
+    found = lens(reader_of(model), IDS[1])
+    assert found.shape == (3, len(IDS[1]), len(WORDS))
+    assert float((found[-1] - logits).abs().max()) < 1e-5
+
+
+def test_an_early_layer_is_normed_by_its_own_statistics():
+    model = llama()
+    state = model(torch.tensor(IDS[1:2]), output_hidden_states=True).hidden_states[0][0]
+    normed = state / (state.square().mean(-1, keepdim=True) + model.config.rms_norm_eps).sqrt()
+    expected = normed * model.model.norm.weight @ model.lm_head.weight.T
+    torch.testing.assert_close(lens(reader_of(model), IDS[1])[0], expected)
+
+
+# --- points
+
+
+@pytest.mark.parametrize("model", [llama(), gpt2()])
+def test_points_are_those_of_the_models_own_logits(model):
+    found = read(reader_of(model), IDS)
+    row = model(torch.tensor(IDS[1:2])).logits[0].double().softmax(-1)
+    values, ids = row.topk(2, dim=-1)
+    of_text = (found.text == 1).nonzero().flatten()
+    torch.testing.assert_close(found.points.p1[of_text], values[:, 0], rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(found.points.p2[of_text], values[:, 1], rtol=1e-5, atol=1e-7)
+    assert found.points.top1[of_text].tolist() == ids[:, 0].tolist()
+    V = model.get_output_embeddings().weight.double()
+    torch.testing.assert_close(found.points.v2[of_text], V[ids[:, 1]])
+    logits = (found.points.scale[:, None] * found.points.z) @ V.T
+    torch.testing.assert_close(logits[of_text].softmax(-1), row, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("tokens", [1, 7, 1000])
+def test_batches_do_not_change_what_is_read(tokens):
+    found = reader_of(llama())
+    together, alone = read(found, IDS, tokens=tokens), [read(found, [row]) for row in IDS]
+    apart = torch.cat([curvature(r.points).dense() for r in alone])
+    z = torch.cat([r.points.z for r in alone])
+    torch.testing.assert_close(together.points.z, z, rtol=0, atol=1e-5)  # the model runs in fp32
+    torch.testing.assert_close(curvature(together.points).dense(), apart, rtol=0, atol=1e-4)
+    assert together.text.tolist() == [0] * 3 + [1] * 6 + [2]
+    assert together.position.tolist() == [0, 1, 2, 0, 1, 2, 3, 4, 5, 0]
+    assert together.points.kept.tolist() == list(range(10))
+
+
+def test_a_model_that_overflows_is_counted_not_averaged():
+    model = llama()
+    with torch.no_grad():
+        model.lm_head.weight[3] = 3e38
+        model.lm_head.weight[4] = -3e38
+    found = read(reader_of(model), IDS)
+    assert found.points.excluded == {"non-finite logits": 10}
+    assert curvature(found.points).norm().shape == (0,)
+
+
+def test_two_tokens_of_one_row_are_left_out_by_name():
+    model = llama()
+    with torch.no_grad():
+        model.lm_head.weight[1:] = model.lm_head.weight[1]
+    found = read(reader_of(model), IDS)
+    assert found.points.excluded["v1 = v2"] + len(found.points) == 10
+    assert found.points.excluded["v1 = v2"] >= 3
+
+
+def test_nothing_to_read_is_refused():
+    with pytest.raises(ParameterError, match="no tokens"):
+        read(reader_of(llama()), [[1], []])
+
+
+# --- BOS
+
+
+@pytest.mark.parametrize("adds_bos", [True, False])
+@pytest.mark.parametrize("text", ["hello world!", "<s> hello world!"])
+def test_there_is_one_bos_or_none_whatever_the_tokenizer_does(adds_bos, text):
+    found = reader_of(llama(), tokenizer(adds_bos))
+    assert encode(found, [text], bos=True) == [[0, 1, 2, 3]]
+    assert encode(found, [text], bos=False) == [[1, 2, 3]]
+
+
+def test_the_ids_are_in_the_result():
+    found = reader_of(llama(), tokenizer())
+    ids = encode(found, ["hello world!"], bos=True)
+    assert read(found, ids).ids == [[0, 1, 2, 3]]
+
+
+def test_a_bos_that_does_not_exist_and_an_empty_text_are_refused():
+    found = reader_of(llama(), tokenizer(adds_bos=False, has_bos=False))
+    with pytest.raises(ParameterError, match="no BOS token"):
+        encode(found, ["hello"], bos=True)
+    with pytest.raises(ParameterError, match="'' has no tokens"):
+        encode(found, [""], bos=False)
+
+
+# --- loading
+
+
+def test_a_saved_model_is_read_again(tmp_path):
+    model = llama()
+    model.save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    found = load_reader(tmp_path)
+    assert encode(found, ["the cat"], bos=True) == [[0, 4, 5]]
+    torch.testing.assert_close(
+        read(found, IDS).points.z, read(reader_of(model), IDS).points.z, rtol=0, atol=1e-6
+    )
+
+
+def test_what_is_no_model_says_so(tmp_path):
+    with pytest.raises(SourceError, match="can't be loaded as a causal model"):
+        load_reader(tmp_path)
+    with pytest.raises(SourceError, match="minilm holds a table and no causal language model"):
+        load_reader("minilm")

@@ -1,0 +1,106 @@
+"""Divergence after a swap: against brute force and closed forms; ranks against scipy."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import jensenshannon
+from scipy.stats import spearmanr
+from tests.curvature.draws import normal
+from tests.curvature.tiny import gpt2, llama
+
+from tokenspace.curvature import (
+    continue_greedily,
+    jensen_shannon,
+    over_texts,
+    rank_correlation,
+    read,
+    reader_of,
+    swap_divergence,
+    swap_table,
+)
+from tokenspace.curvature.softmax import charge
+from tokenspace.errors import ParameterError
+
+IDS = [[1, 2, 3], [4, 5, 6, 7, 4, 8], [2, 5, 5]]
+
+
+@given(st.integers(0, 100), st.floats(0.1, 30))
+def test_divergence_is_scipys_squared_distance(seed, size):
+    first, second = size * normal(2, 7, seed=seed)
+    expected = jensenshannon(first.softmax(-1), second.softmax(-1)) ** 2
+    assert float(jensen_shannon(first, second)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_divergence_lies_between_nothing_and_log_two():
+    x = normal(5, 9)
+    assert float(jensen_shannon(x, x + 3).max()) < 1e-12
+    apart = torch.tensor([0.0, -500.0]), torch.tensor([-500.0, 0.0])
+    assert float(jensen_shannon(*apart)) == pytest.approx(math.log(2))
+    torch.testing.assert_close(jensen_shannon(x[:2], x[2:4]), jensen_shannon(x[2:4], x[:2]))
+
+
+@pytest.mark.parametrize("model", [llama(), gpt2()])
+@pytest.mark.parametrize("tokens", [1, 4096])
+def test_a_swap_is_the_model_run_twice(model, tokens):
+    found = reader_of(model)
+    reading = read(found, IDS)
+    got = swap_divergence(found, reading, tokens=tokens)
+    for k in range(len(reading.points)):
+        prefix = IDS[reading.text[k]][: int(reading.position[k]) + 1]
+        tops = int(reading.points.top1[k]), int(reading.points.top2[k])
+        after = [model(torch.tensor([[*prefix, top]])).logits[0, -1].detach() for top in tops]
+        assert float(got[k]) == pytest.approx(float(jensen_shannon(*after)), abs=1e-6)
+
+
+def test_a_continuation_takes_the_likeliest_token_each_time():
+    model = llama()
+    (row,) = continue_greedily(reader_of(model), [[1, 2]], 4)
+    for i in range(2, len(row)):
+        assert row[i] == int(model(torch.tensor([row[:i]])).logits[0, -1].argmax())
+
+
+def test_the_table_starts_where_it_is_told_to():
+    table = swap_table(reader_of(llama()), IDS, since=[2, 4, 0])
+    assert table.text.tolist() == [0, 1, 1, 2, 2, 2]
+    assert table.position.tolist() == [2, 4, 5, 0, 1, 2]
+    np.testing.assert_allclose(table.expected, table.p1 * table.p2 * table.js)
+    p1, p2 = (torch.from_numpy(table[c].to_numpy(copy=True)) for c in ("p1", "p2"))
+    np.testing.assert_allclose(table.q, charge(p1, p2))
+    assert bool((table["norm at q = 1"] >= table.norm).all())
+    with pytest.raises(ParameterError, match="1 first positions for 3 texts"):
+        swap_table(reader_of(llama()), IDS, since=[0])
+
+
+def test_rank_correlations():
+    x, y, z = normal(3, 60).numpy()
+    assert rank_correlation(x, y) == pytest.approx(spearmanr(x, y).statistic)
+    a, b, c = spearmanr(x, y).statistic, spearmanr(x, z).statistic, spearmanr(y, z).statistic
+    partial = (a - b * c) / math.sqrt((1 - b**2) * (1 - c**2))
+    assert rank_correlation(x, y, given=z) == pytest.approx(partial)
+    assert math.isnan(rank_correlation(x, np.ones(60)))
+
+
+def test_a_product_goes_along_with_its_factor_by_construction():
+    """ρ(q, p₁p₂ js) is large for a js that knows nothing of q."""
+    generator = np.random.default_rng(0)
+    q, js = generator.uniform(0, 1, 2000) ** 2, generator.uniform(0.1, 0.5, 2000)
+    assert abs(rank_correlation(q, js)) < 0.1
+    assert rank_correlation(q, q * js / 4) > 0.6
+
+
+def test_drawing_texts_again_covers_the_truth_where_drawing_points_would_not():
+    """Points of a text share its mean: the interval must be as wide as between texts."""
+    inside = 0
+    for seed in range(25):
+        generator = np.random.default_rng(seed)
+        text = np.repeat(np.arange(20), 15)
+        x = generator.normal(size=20)[text] + 0.1 * generator.normal(size=300)
+        table = pd.DataFrame({"text": text, "x": x})
+        _, low, high = over_texts(table, lambda t: t.x.mean(), draws=100, seed=seed)
+        inside += low <= 0 <= high
+    assert inside >= 19
