@@ -66,7 +66,21 @@ class DiT(nn.Module):
             Block(width, heads, conditioning, dropout, causal) for _ in range(depth)
         )
         self.output_layer = Head(width, outputs or V, conditioning)
-        nn.init.zeros_(self.self_cond_proj.weight)
+        self.initialize()
+
+    def initialize(self) -> None:
+        """Xavier's weights, as DiTs have; zero for the head, all modulations and W.
+
+        At small widths torch's smaller default stays much longer at what one position tells.
+        """
+        for layer in self.modules():
+            if isinstance(layer, nn.Linear):
+                nn.init.xavier_uniform_(layer.weight)
+                if layer.bias is not None:
+                    nn.init.zeros_(layer.bias)
+        modulations = [block.adaLN_modulation for block in [*self.blocks, self.output_layer]]
+        for layer in (self.self_cond_proj, self.output_layer.linear, *modulations):
+            nn.init.zeros_(layer.weight)
 
     def forward(
         self, x: Float[Tensor, "B L d"], gamma: Float[Tensor, " B"], c: Float[Tensor, "B L d"]
@@ -101,7 +115,7 @@ class Block(nn.Module):
         self.mlp = nn.Sequential(
             nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)
         )
-        self.adaLN_modulation = zero(nn.Linear(conditioning, 6 * width))
+        self.adaLN_modulation = nn.Linear(conditioning, 6 * width)
 
     def forward(self, h: Tensor, rotation: Rotation, level: Tensor) -> Tensor:
         modulation = self.adaLN_modulation(level)[:, None].chunk(6, -1)
@@ -124,8 +138,8 @@ class Head(nn.Module):
     def __init__(self, width: int, outputs: int, conditioning: int) -> None:
         super().__init__()
         self.norm_final = nn.LayerNorm(width, bias=False)
-        self.linear = zero(nn.Linear(width, outputs))
-        self.adaLN_modulation = zero(nn.Linear(conditioning, 2 * width))
+        self.linear = nn.Linear(width, outputs)
+        self.adaLN_modulation = nn.Linear(conditioning, 2 * width)
 
     def forward(self, h: Tensor, level: Tensor) -> Tensor:
         shift, scale = self.adaLN_modulation(level)[:, None].chunk(2, -1)
@@ -165,13 +179,6 @@ def rotate(x: Float[Tensor, "B h L s"], rotation: Rotation) -> Float[Tensor, "B 
     cos, sin = (part.to(x.dtype) for part in rotation)
     first, second = x.chunk(2, -1)
     return x * cos + torch.cat([-second, first], -1) * sin
-
-
-def zero(layer: nn.Linear) -> nn.Linear:
-    """The layer with weight and bias 0."""
-    nn.init.zeros_(layer.weight)
-    nn.init.zeros_(layer.bias)
-    return layer
 
 
 def size_of(module: nn.Module) -> int:
