@@ -4,20 +4,18 @@ import pytest
 import torch
 from tests.curvature.draws import mutant, normal, random_points
 
-from tokenspace.curvature import companion, connection
+from tokenspace.curvature import companion, connection, frames
 from tokenspace.curvature.companion import companion_curvature, companion_form, direction, push
 from tokenspace.curvature.connection import (
     curvature,
     curvature_norm,
     curvature_on,
-    dot,
-    frame,
     live_curvature,
     one_form,
     tangent,
-    wedge,
 )
-from tokenspace.curvature.points import assemble
+from tokenspace.curvature.frames import dot, frame, wedge
+from tokenspace.curvature.points import assemble, points_of
 from tokenspace.curvature.softmax import charge
 
 POINTS = random_points(40, 8)
@@ -75,14 +73,14 @@ def test_the_dense_formula_is_the_curvature_by_finite_differences():
     ("old", "new"),
     [
         ("q * linear - q**2 * wedge", "q * linear + q**2 * wedge"),
-        ("linear.norm(dim=0), q**2 * at.D**2", "linear.norm(dim=0), -(q**2) * at.D**2"),
+        ("beta = linear.norm(dim=1), (q", "beta = linear.norm(dim=1), -(q"),
     ],
 )
 def test_a_wrong_sign_of_the_commutator_would_be_seen(old, new):
     wrong = mutant(connection, old, new)
     a, b = rows(POINTS)
     at = frame(POINTS)
-    if "linear -" in old:
+    if "q * linear" in old:
         got = wrong.curvature_on(POINTS.z, a, b, POINTS.q, at.e1, at.e2)
     else:
         got = wrong.curvature(POINTS).dense()
@@ -149,6 +147,12 @@ def test_in_the_plane_there_is_no_form():
     assert float(one_form(z, a, b, torch.ones(20).double(), mu).abs().max()) < 1e-12
 
 
+def test_in_two_dimensions_every_state_lies_in_the_plane():
+    read = points_of(normal(5, 2), normal(5, 4), normal(4, 2, seed=1))
+    assert read.excluded == {"z inside the plane": 5}
+    assert len(curvature(read)) == len(frame(read).a) == 0
+
+
 def test_in_three_dimensions_it_is_the_cross_product():
     """A_μ = -qτ[μ]×, R = q²τ²[μ×ν]× + q[c×(μ×ν)]× with c = a×b, τ = z·c."""
     at = random_points(20, 3)
@@ -196,6 +200,27 @@ def test_lengths_of_state_and_rows_do_not_matter():
         5 * POINTS.z, 3 * POINTS.v1, 7 * POINTS.v2, (POINTS.p1, POINTS.p2), (POINTS.top1,) * 2
     )
     torch.testing.assert_close(curvature(longer).dense(), curvature(POINTS).dense())
+
+
+@pytest.mark.parametrize("cache", [8, 24, 10**6])
+def test_blocks_do_not_change_the_answer(cache, monkeypatch):
+    before = curvature(POINTS).dense()
+    monkeypatch.setattr(frames, "CACHE", cache)
+    torch.testing.assert_close(curvature(POINTS).dense(), before, rtol=0, atol=1e-14)
+
+
+def test_nearly_degenerate_points_keep_an_exact_frame():
+    """z 1e-5 from the plane, rows 1e-5 apart: Gram–Schmidt done once would lose half the digits."""
+    z, v, w = normal(3, 5, 8, seed=14)
+    p, ids = torch.full((5,), 0.5).double(), torch.arange(5)
+    for at in (
+        assemble(v + w + 1e-5 * z, v, w, (p, p), (ids, ids)),
+        assemble(z, v, v + 1e-5 * w, (p, p), (ids, ids)),
+    ):
+        assert len(at) == 5
+        gram = frame(at).basis @ frame(at).basis.mT
+        torch.testing.assert_close(gram, torch.eye(3).double().expand_as(gram), rtol=0, atol=1e-12)
+        torch.testing.assert_close(curvature_norm(at), curvature(at).norm(), rtol=1e-6, atol=1e-12)
 
 
 def test_a_batch_is_its_points_one_by_one():

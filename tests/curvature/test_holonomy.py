@@ -10,7 +10,8 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 from tests.curvature.draws import normal, random_points
 
-from tokenspace.curvature.connection import curvature, frame
+from tokenspace.curvature.connection import curvature
+from tokenspace.curvature.frames import frame
 from tokenspace.curvature.holonomy import (
     arc,
     cap_area,
@@ -20,7 +21,6 @@ from tokenspace.curvature.holonomy import (
     holonomy,
     line,
     plaquette,
-    reduced,
     sampling_form,
     sphere_form,
     transport,
@@ -45,7 +45,7 @@ def slope(estimate):
     """Log-log slope of the error of an estimate of R against the side of its loops."""
     R = curvature(POINTS).dense()
     errors = [
-        ((estimate(FORM, AT.z, AT.e1, AT.e2, side) - R).norm(dim=(1, 2)) / R.norm(dim=(1, 2)))
+        ((estimate(FORM, POINTS.z, AT.e1, AT.e2, side) - R).norm(dim=(1, 2)) / R.norm(dim=(1, 2)))
         .median()
         .log()
         for side in SIDES
@@ -68,19 +68,19 @@ def test_a_clover_errs_as_the_square_of_its_side():
 
 def test_a_loop_is_the_identity_less_its_area_times_the_curvature():
     side = 1e-3
-    H, R = plaquette(FORM, AT.z, AT.e1, AT.e2, side), curvature(POINTS).dense()
+    H, R = plaquette(FORM, POINTS.z, AT.e1, AT.e2, side), curvature(POINTS).dense()
     left = (H - torch.eye(6).double() + side**2 * R).norm(dim=(1, 2))
     assert float(left.max()) < 20 * side**3
 
 
 def test_a_loop_the_other_way_round_undoes_it():
-    there = plaquette(FORM, AT.z, AT.e1, AT.e2, 0.3, steps=8)
-    back = plaquette(FORM, AT.z, AT.e2, AT.e1, 0.3, steps=8)
+    there = plaquette(FORM, POINTS.z, AT.e1, AT.e2, 0.3, steps=8)
+    back = plaquette(FORM, POINTS.z, AT.e2, AT.e1, 0.3, steps=8)
     assert float((back @ there - torch.eye(6).double()).abs().max()) < 1e-12
 
 
 def test_transport_is_orthogonal_and_of_fourth_order():
-    path = line(AT.z, AT.z + AT.e1 + 0.5 * AT.e2)
+    path = line(POINTS.z, POINTS.z + AT.e1 + 0.5 * AT.e2)
     exact = transport(FORM, path, 256)
     torch.testing.assert_close(exact @ exact.mT, torch.eye(6).double().expand_as(exact))
     coarse, fine = (float((transport(FORM, path, k) - exact).norm()) for k in (4, 8))
@@ -88,31 +88,30 @@ def test_transport_is_orthogonal_and_of_fourth_order():
 
 
 def test_transport_in_the_frame_is_that_of_the_whole_space():
-    z, a, b = reduced(AT, A, B)
-    e1, e2 = torch.eye(3).double()[1:].expand(12, 2, 3).unbind(1)
-    small = plaquette(sampling_form(a, b, POINTS.q), z, e1, e2, 0.2)
-    whole = plaquette(FORM, AT.z, AT.e1, AT.e2, 0.2)
-    basis = torch.stack([AT.z, AT.e1, AT.e2], dim=1)
-    torch.testing.assert_close(basis @ whole @ basis.mT, small)
+    small = plaquette(
+        sampling_form(AT.a, AT.b, POINTS.q), *torch.eye(3).double()[:, None].expand(3, 12, 3), 0.2
+    )
+    whole = plaquette(FORM, POINTS.z, AT.e1, AT.e2, 0.2)
+    torch.testing.assert_close(AT.basis @ whole @ AT.basis.mT, small)
     torch.testing.assert_close(wilson_loop(small, n=6), wilson_loop(whole))
 
 
 def test_the_wilson_loop_measures_the_norm():
     side = 0.01
-    H = plaquette(FORM, AT.z, AT.e1, AT.e2, side)
+    H = plaquette(FORM, POINTS.z, AT.e1, AT.e2, side)
     found = (6 * (1 - wilson_loop(H)) / side**4).sqrt()
     torch.testing.assert_close(found, curvature(POINTS).norm(), rtol=0.1, atol=1e-3)
 
 
 def test_where_nothing_is_sampled_nothing_turns():
     still = sampling_form(A, B, torch.zeros(12).double())
-    H = plaquette(still, AT.z, AT.e1, AT.e2, 0.5)
+    H = plaquette(still, POINTS.z, AT.e1, AT.e2, 0.5)
     torch.testing.assert_close(H, torch.eye(6).double().expand_as(H), rtol=0, atol=0)
 
 
 def test_a_path_takes_a_step():
     with pytest.raises(ParameterError, match="steps = 0"):
-        transport(FORM, line(AT.z, AT.e1), 0)
+        transport(FORM, line(POINTS.z, AT.e1), 0)
 
 
 # --- the sphere

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.curvature.draws import normal
 
-from tokenspace.curvature.connection import curvature, curvature_norm, frame
+from tokenspace.curvature.connection import curvature, curvature_norm
+from tokenspace.curvature.frames import frame
 from tokenspace.curvature.points import assemble, points_of
 from tokenspace.curvature.softmax import (
     charge,

@@ -8,17 +8,15 @@ from tokenspace.curvature.companion import (
 )
 from tokenspace.curvature.connection import (
     Curvature,
-    Frame,
     curvature,
     curvature_norm,
     curvature_on,
-    frame,
     live_curvature,
     one_form,
     tangent,
     turned,
-    wedge,
 )
+from tokenspace.curvature.frames import Frame, frame, wedge
 from tokenspace.curvature.generation import Reading, encode, read
 from tokenspace.curvature.holonomy import (
     Path,
@@ -30,7 +28,6 @@ from tokenspace.curvature.holonomy import (
     holonomy,
     line,
     plaquette,
-    reduced,
     sampling_form,
     sphere_form,
     transport,
@@ -111,7 +108,6 @@ __all__ = [
     "rank_correlation",
     "read",
     "reader_of",
-    "reduced",
     "rotation_log",
     "sampling_error",
     "sampling_form",

@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
-from tokenspace.curvature.connection import tangent, wedge
+from tokenspace.curvature.connection import tangent
+from tokenspace.curvature.frames import wedge
 from tokenspace.curvature.softmax import covariance_times, mean
 
 

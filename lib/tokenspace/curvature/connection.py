@@ -13,24 +13,10 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from tokenspace.curvature.frames import Frame, dot, frames, wedge
 from tokenspace.curvature.points import Points
 
 BLOCK = 2048  # points a side of a block of Gram products: 32 MiB
-
-
-def dot(x: Float64[Tensor, "*N n"], y: Float64[Tensor, "*N n"]) -> Float64[Tensor, "*N"]:
-    """x·y of the last axis, kept apart so that formulas read as on paper."""
-    return (x * y).sum(-1)
-
-
-def wedge(x: Float64[Tensor, "*N n"], y: Float64[Tensor, "*N n"]) -> Float64[Tensor, "*N n n"]:
-    """x∧y = xyᵀ - yxᵀ, dense.
-
-    >>> wedge(*torch.eye(2).double()).tolist()
-    [[0.0, 1.0], [-1.0, 0.0]]
-    """
-    outer = x[..., :, None] * y[..., None, :]
-    return outer - outer.mT
 
 
 def one_form(
@@ -87,49 +73,6 @@ def tangent(z: Float64[Tensor, "*N n"], x: Float64[Tensor, "*N n"]) -> Float64[T
     [0.0, 3.0]
     """
     return x - z * dot(z, x)[..., None]
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Orthonormal e₁, e₂ from Pa and Pb, with what the closed form needs of the angles.
-
-    `D0` = |a∧b|, `D` = |z∧a∧b|, and `n1`, `n2` are the components along e₁, e₂ of the unit
-    vector n̂ of (I - Π_ab) z, Π_ab the projection on the plane of a and b.
-    """
-
-    z: Float64[Tensor, "N n"]
-    e1: Float64[Tensor, "N n"]
-    e2: Float64[Tensor, "N n"]
-    D0: Float64[Tensor, " N"]
-    D: Float64[Tensor, " N"]
-    n1: Float64[Tensor, " N"]
-    n2: Float64[Tensor, " N"]
-
-
-def frame(points: Points) -> Frame:
-    """The canonical frame (z, e₁, e₂) of each point: the plane in which μ and ν are taken.
-
-    >>> from tokenspace.curvature import points_of
-    >>> h, V = torch.eye(3)[:1], torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
-    >>> frame(points_of(h, torch.zeros(1, 2), V)).e1.tolist()
-    [[0.0, 1.0, 0.0]]
-    """
-    z, a, b = points.z, normalize(points.v1, dim=-1), normalize(points.v2, dim=-1)
-    across = tangent(a, b)  # twice: once leaves rounding over |across| behind
-    c = normalize(tangent(a, normalize(across, dim=-1)), dim=-1)
-    out = z - a * dot(z, a)[:, None] - c * dot(z, c)[:, None]
-    n_hat = normalize(out - a * dot(out, a)[:, None] - c * dot(out, c)[:, None], dim=-1)
-    D0 = across.norm(dim=-1)
-    e1, e2 = _gram_schmidt(z, a, b)
-    return Frame(z, e1, e2, D0, D0 * dot(z, n_hat), dot(n_hat, e1), dot(n_hat, e2))
-
-
-def _gram_schmidt(z: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Pa and Pb made orthonormal. Where a = ±z, Pa = 0 and z lies in the plane: excluded."""
-    e1 = normalize(tangent(z, normalize(tangent(z, a), dim=-1)), dim=-1)
-    e2 = normalize(tangent(e1, tangent(z, b)), dim=-1)
-    e2 = normalize(tangent(e1, tangent(z, e2)), dim=-1)
-    return e1, e2
 
 
 @dataclass(frozen=True)
@@ -192,18 +135,24 @@ def curvature(points: Points, q: Float64[Tensor, " N"] | None = None) -> Curvatu
     >>> curvature(points_of(h, torch.zeros(1, 2), V)).norm().tolist()  # z orthogonal to both: q²
     [1.0]
     """
-    return _close(frame(points), points.q if q is None else q)
+    return _closed(points, points.q if q is None else q, None)
 
 
-def _close(at: Frame, q: Tensor, d1: Tensor | float = 0.0, d2: Tensor | float = 0.0) -> Curvature:
-    """z∧(αc) - β e₁∧e₂ = (αz + βc⊥)∧c, with unit c and c⊥ in the plane of e₁ and e₂."""
-    linear = torch.stack([q * at.D0 * at.n1 + d1, q * at.D0 * at.n2 + d2])
-    alpha, beta = linear.norm(dim=0), q**2 * at.D**2
-    angle = torch.atan2(linear[1], linear[0])
-    cos, sin = angle.cos()[:, None], angle.sin()[:, None]
-    c, across = cos * at.e1 + sin * at.e2, cos * at.e2 - sin * at.e1
-    turn = torch.atan2(beta, alpha)[:, None]
-    return Curvature(torch.hypot(alpha, beta), turn.cos() * at.z + turn.sin() * across, c)
+def _closed(points: Points, q: Tensor, slope: Tensor | None) -> Curvature:
+    """α z∧u - β e₁∧e₂ = (α z + β u⊥)∧u, with u and u⊥ orthonormal in the plane of e₁ and e₂."""
+    sigma, factors = torch.empty_like(q), points.z.new_empty(len(q), 2, points.z.shape[1])
+    for rows, at in frames(points):
+        linear = q[rows, None] * at.cross[:, 1:]
+        if slope is not None:
+            linear = linear + _of_live_charge(at, slope[rows])
+        alpha, beta = linear.norm(dim=1), (q[rows] * at.D) ** 2
+        angle, turn = torch.atan2(linear[:, 1], linear[:, 0]), torch.atan2(beta, alpha)
+        cos, sin = angle.cos(), angle.sin()
+        f = torch.stack([turn.cos(), -turn.sin() * sin, turn.sin() * cos], dim=1)
+        g = torch.stack([torch.zeros_like(cos), cos, sin], dim=1)
+        sigma[rows] = torch.hypot(alpha, beta)
+        factors[rows] = torch.stack([f, g], dim=1) @ at.basis
+    return Curvature(sigma, factors[:, 0], factors[:, 1])
 
 
 def curvature_norm(points: Points) -> Float64[Tensor, " N"]:
@@ -215,10 +164,10 @@ def curvature_norm(points: Points) -> Float64[Tensor, " N"]:
     [1.0]
     """
     a, b = normalize(points.v1, dim=-1), normalize(points.v2, dim=-1)
-    x, y, w = dot(points.z, a), dot(points.z, b), dot(a, b)
-    sum_, difference = (a + b).square().sum(-1), (a - b).square().sum(-1)
-    D0_squared = sum_ * difference / 4  # 1 - w², without cancellation where w is near ±1
-    in_plane = x**2 + y**2 - 2 * x * y * w  # D₀² |Π_ab z|²
+    near, far = a - b, a + b  # 1 - w = |a - b|²/2 keeps the digits that w = a·b loses near 1
+    x, y, apart = dot(points.z, a), dot(points.z, b), dot(near, near)
+    D0_squared = apart * dot(far, far) / 4
+    in_plane = dot(points.z, near) ** 2 + x * y * apart  # D₀² |Π_ab z|² = x² + y² - 2xyw
     q = points.q
     return torch.sqrt(q**2 * in_plane.clamp(min=0) + q**4 * (D0_squared - in_plane) ** 2)
 
@@ -234,9 +183,12 @@ def live_curvature(points: Points, mean_rows: Float64[Tensor, "N n"]) -> Curvatu
     >>> live_curvature(one, V.double().mean(0, keepdim=True)).norm().tolist()
     [1.0]
     """
-    at = frame(points)
-    a, b = normalize(points.v1, dim=-1), normalize(points.v2, dim=-1)
     slope = (points.q * points.scale)[:, None] * (points.v1 + points.v2 - 2 * mean_rows)
-    x = dot(slope, at.e1)[:, None] * turned(a, b, at.e2)
-    x = x - dot(slope, at.e2)[:, None] * turned(a, b, at.e1)
-    return _close(at, points.q, dot(x, at.e1), dot(x, at.e2))
+    return _closed(points, points.q, slope)
+
+
+def _of_live_charge(at: Frame, slope: Float64[Tensor, "N n"]) -> Float64[Tensor, "N 2"]:
+    """x of dq(e₁) z∧Be₂ - dq(e₂) z∧Be₁ = z∧x, along e₁ and e₂."""
+    dq = (at.basis @ slope[:, :, None])[:, :, 0]
+    B = wedge(at.a, at.b)
+    return (dq[:, 1, None] * B[:, :, 2] - dq[:, 2, None] * B[:, :, 1])[:, 1:]

@@ -14,7 +14,8 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from tokenspace.curvature.connection import Frame, one_form, wedge
+from tokenspace.curvature.connection import one_form
+from tokenspace.curvature.frames import wedge
 from tokenspace.errors import ParameterError
 
 Form = Callable[[Tensor, Tensor], Tensor]  # (z, μ) -> A_z(μ), of shapes (*N n), (*N n), (*N n n)
@@ -96,23 +97,13 @@ def sampling_form(
 ) -> Form:
     """The sampling connection with its rows and charge fixed, as a form that loops can follow.
 
+    With the a and b of a `Frame` loops run in (z, e₁, e₂) and cost 3 × 3, not n × n.
+
     >>> e = torch.eye(3).double()
     >>> sampling_form(e[1], e[2], torch.tensor(1.0).double())(e[0], e[0]).norm().item()
     0.0
     """
     return lambda z, mu: one_form(z, a, b, q, mu)
-
-
-def reduced(at: Frame, a: Float64[Tensor, "N n"], b: Float64[Tensor, "N n"]) -> tuple[Tensor, ...]:
-    """z, a, b in the coordinates (z, e₁, e₂) of each point: loops in them cost 3 × 3, not n × n.
-
-    >>> e = torch.eye(3).double()[:, None]
-    >>> one = torch.ones(1).double()
-    >>> reduced(Frame(e[0], e[1], e[2], one, one, 0 * one, 0 * one), e[1], e[2])[1].tolist()
-    [[0.0, 1.0, 0.0]]
-    """
-    basis = torch.stack([at.z, at.e1, at.e2], dim=1)
-    return tuple((basis @ x[:, :, None])[..., 0] for x in (at.z, a, b))
 
 
 def transport(form: Form, path: Path, steps: int = 16) -> Float64[Tensor, "*N n n"]:
