@@ -92,6 +92,52 @@ def train_together(together: bool, steps: int = 300) -> Call:
     return lambda: [train(model, each, task, steps=steps, logged=[0, steps]) for each in parts]
 
 
+FLOW = {"V": 1024, "d": 128, "L": 32, "batch": 16}
+
+
+def flow_model() -> Any:
+    """Part III: a hull predictor of a small vocabulary of words."""
+    from tokenspace import flow
+
+    E = flow.embeddings(FLOW["V"], FLOW["d"], seed=0, kind="gaussian")
+    return flow.build("hull", E, flow.Gumbel(4.9563, 0.9637), width=128, depth=4, heads=4)
+
+
+def flow_step(hull: bool) -> Call:
+    """Forward and backward of the paper's loss, or of cross entropy on the network's own logits."""
+    model = flow_model()
+    draws = model.draw(FLOW["batch"], FLOW["L"], torch.Generator().manual_seed(0))
+    tokens = torch.arange(FLOW["batch"] * FLOW["L"]).reshape(FLOW["batch"], -1) % FLOW["V"]
+
+    def bare() -> torch.Tensor:
+        from tokenspace.flow import corrupt
+
+        x, gamma = corrupt(model.E[tokens], draws["gamma"], draws["noise"]), draws["gamma"]
+        logits = model.predictor.network(x, gamma, model.condition(x, gamma, draws["own"]))
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
+
+    return lambda: (model.loss(tokens, draws) if hull else bare()).backward()
+
+
+def flow_samples(sampler: bool, nfe: int = 16) -> Call:
+    """Sampling with the paper's default mechanism, or as many forward passes of the network."""
+    from tokenspace import flow
+
+    model, n, L, d = flow_model(), FLOW["batch"], FLOW["L"], FLOW["d"]
+    how = flow.plan(nfe, flow.Mechanism(), model.schedule)
+    x, gamma = torch.randn(n, L, d), torch.zeros(n)
+
+    def passes() -> Any:
+        with torch.no_grad():
+            return [model.predictor.network(x, gamma, x) for _ in range(nfe)]
+
+    def samples() -> Any:
+        generator = torch.Generator().manual_seed(0)
+        return flow.sample(model.predictor, how, n, L, d, generator, asked=torch.float32)
+
+    return samples if sampler else passes
+
+
 ROWS = {
     "neighbours: MiniLM, self-join": Row(
         "hub",
@@ -133,5 +179,19 @@ ROWS = {
         0.25,
         lambda: train_together(True),
         lambda: train_together(False),
+    ),
+    "flow: a training step of the hull": Row(
+        "flow",
+        "cross entropy of the same network",
+        1.15,
+        lambda: flow_step(True),
+        lambda: flow_step(False),
+    ),
+    "flow: sampling at 16 evaluations": Row(
+        "flow",
+        "16 forward passes of the network",
+        1.1,
+        lambda: flow_samples(True),
+        lambda: flow_samples(False),
     ),
 }
