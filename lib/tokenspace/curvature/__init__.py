@@ -60,6 +60,7 @@ from tokenspace.curvature.softmax import (
     sampling_error,
     top_two,
 )
+from tokenspace.curvature.untrained import untrained_reader
 
 __all__ = [
     "READOUTS",
@@ -119,6 +120,7 @@ __all__ = [
     "transport",
     "turned",
     "turned_angle",
+    "untrained_reader",
     "wedge",
     "wilson_loop",
 ]
