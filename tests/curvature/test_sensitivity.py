@@ -20,6 +20,7 @@ from tokenspace.curvature import (
     rank_correlation,
     read,
     reader_of,
+    shift_null,
     swap_divergence,
     swap_table,
 )
@@ -104,3 +105,23 @@ def test_drawing_texts_again_covers_the_truth_where_drawing_points_would_not():
         _, low, high = over_texts(table, lambda t: t.x.mean(), draws=100, seed=seed)
         inside += low <= 0 <= high
     assert inside >= 19
+
+
+def test_chance_is_that_of_independent_points_and_wider_for_points_that_stay_alike():
+    generator = np.random.default_rng(0)
+    text = np.repeat(np.arange(20), 15)
+
+    def chance(x, y):
+        table = pd.DataFrame({"x": x, "y": y})
+        return shift_null(
+            table,
+            lambda t: rank_correlation(t.x.to_numpy(), t.y.to_numpy()),
+            "y",
+            draws=250,
+            seed=0,
+        )
+
+    alone = chance(generator.normal(size=300), generator.normal(size=300))
+    alike = chance(generator.normal(size=20)[text], generator.normal(size=20)[text])
+    assert alone == pytest.approx(1.96 / 300**0.5, rel=0.25)
+    assert alike > 2 * alone

@@ -48,6 +48,7 @@ from tokenspace.curvature.sensitivity import (
     jensen_shannon,
     over_texts,
     rank_correlation,
+    shift_null,
     swap_divergence,
     swap_table,
 )
@@ -112,6 +113,7 @@ __all__ = [
     "rotation_log",
     "sampling_error",
     "sampling_form",
+    "shift_null",
     "sphere_form",
     "swap_divergence",
     "swap_table",

@@ -50,7 +50,7 @@ def encode(reader: Reader, texts: Sequence[str], *, bos: bool) -> list[list[int]
 
 
 def read(
-    reader: Reader, ids: Sequence[Sequence[int]], *, centre: bool = False, tokens: int = 256
+    reader: Reader, ids: Sequence[Sequence[int]], *, centre: bool = False, tokens: int = 128
 ) -> Reading:
     """The generation points of texts in token ids: one a position, in the order of the texts.
 

@@ -70,8 +70,7 @@ def entropy(logits: Float[Tensor, "*N V"]) -> Float64[Tensor, "*N"]:
     >>> round(entropy(torch.zeros(4)).exp().item(), 6)
     4.0
     """
-    logp = logits.double().log_softmax(-1)
-    return -torch.xlogy(logp.exp(), logp.exp()).sum(-1)
+    return torch.special.entr(logits.double().softmax(-1)).sum(-1)
 
 
 def mean(p: Float64[Tensor, "*N V"], V: Float[Tensor, "V n"]) -> Float64[Tensor, "*N n"]:
