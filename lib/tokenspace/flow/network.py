@@ -69,10 +69,7 @@ class DiT(nn.Module):
         self.initialize()
 
     def initialize(self) -> None:
-        """Xavier's weights, as DiTs have; zero for the head, all modulations and W.
-
-        At small widths torch's smaller default stays much longer at what one position tells.
-        """
+        """Xavier's weights and zero biases, as DiTs have; zero for head, modulations and W."""
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight)
