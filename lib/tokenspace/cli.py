@@ -235,7 +235,7 @@ def book(
 
     root = layout.find_root()
     runs = run_notebooks(
-        layout.notebooks(root),
+        list(layout.chapters(root)),
         root=root,
         profile=profile,
         device=device,

@@ -26,7 +26,7 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
-NAMES = ("estimators", "models")
+CHAPTERS = list(layout.chapters(REPOSITORY))
 
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="360pt" height="216pt" viewBox="0 0 360 216">'
@@ -97,20 +97,31 @@ def write_run(folder: Path, made: Any) -> Path:
     return folder
 
 
+def short(chapter: str) -> str:
+    """A stand-in's name, which its labels carry: "models", and "flow-language" elsewhere."""
+    return chapter.removeprefix("hub/").replace("/", "-")
+
+
+def write_runs(folder: Path) -> dict[str, Path]:
+    """A stand-in's run for every chapter of the book."""
+    return {c: write_run(folder / c, notebook(short(c))) for c in CHAPTERS}
+
+
 @pytest.fixture(scope="session")
 def stand_in() -> SimpleNamespace:
     """How to make an executed notebook, and a run folder of it, without running anything."""
-    return SimpleNamespace(notebook=notebook, write_run=write_run)
+    return SimpleNamespace(notebook=notebook, write_run=write_run, write_runs=write_runs)
 
 
 @pytest.fixture(scope="session")
 def small_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository's book with two stand-in notebooks."""
+    """The repository's book with a stand-in for every notebook."""
     source = tmp_path_factory.mktemp("source")
     shutil.copytree(REPOSITORY / "book", source / "book")
-    (source / "notebooks" / "hub").mkdir(parents=True)
-    for name in NAMES:
-        (source / "notebooks" / "hub" / f"{name}.py").write_text(f"# # Page {name}\n")
+    for chapter in CHAPTERS:
+        path = source / "notebooks" / f"{chapter}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# # Page {short(chapter)}\n")
     return source
 
 
@@ -133,7 +144,7 @@ def site(shared: Path) -> Path:
     if "SITE" in os.environ:
         return Path(os.environ["SITE"]).resolve()
     with FileLock(shared / "site.lock"):  # one worker builds for all
-        runs = run_notebooks(layout.notebooks(REPOSITORY), root=REPOSITORY, profile="smoke")
+        runs = run_notebooks(CHAPTERS, root=REPOSITORY, profile="smoke")
         folders = {run.notebook: run.folder for run in runs}
         page = scoreboard(folders, layout.part_titles(REPOSITORY))
         return build_book(REPOSITORY, folders, page, shared / "site", quiet=True).parent
@@ -142,7 +153,7 @@ def site(shared: Path) -> Path:
 @pytest.fixture
 def small_runs(tmp_path: Path) -> dict[str, Path]:
     """Their runs."""
-    return {f"hub/{name}": write_run(tmp_path / "runs" / name, notebook(name)) for name in NAMES}
+    return write_runs(tmp_path / "runs")
 
 
 @pytest.fixture(scope="session")

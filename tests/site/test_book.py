@@ -25,10 +25,7 @@ def built(
 ) -> tuple[Path, dict]:
     """A finished small book and its runs."""
     folder = tmp_path_factory.mktemp("built")
-    runs = {
-        f"hub/{name}": stand_in.write_run(folder / "runs" / name, stand_in.notebook(name))
-        for name in ("estimators", "models")
-    }
+    runs = stand_in.write_runs(folder / "runs")
     build_book(small_source, runs, SCOREBOARD, folder / "out", quiet=True)
     return folder / "out", runs
 

@@ -60,17 +60,22 @@ def runs(root: Path, notebook: str) -> Path:
     return root / "build" / "runs" / notebook
 
 
-def part_titles(root: Path) -> dict[str, str]:
-    """Read the parts' captions from the book's table of contents."""
+def chapters(root: Path) -> dict[str, str]:
+    """Read the notebooks that the book's contents list, in order, each with its part's caption."""
     import yaml
 
     contents = root / "book" / "_toc.yml"
     if not contents.is_file():
         return {}
-    titles = {}
+    found = {}
     for part in yaml.safe_load(contents.read_text()).get("parts", []):
         for chapter in part["chapters"]:
             folders = Path(chapter.get("file", "")).parts
             if len(folders) == 3 and folders[0] == "notebooks":
-                titles[folders[1]] = part["caption"]
-    return titles
+                found["/".join(folders[1:])] = part["caption"]
+    return found
+
+
+def part_titles(root: Path) -> dict[str, str]:
+    """Read the parts' captions from the book's contents."""
+    return {name.split("/")[0]: caption for name, caption in chapters(root).items()}
