@@ -117,7 +117,8 @@ def _session(p: Plan, threads: int, timeout: float | None, report: Report) -> Se
         "TOKENSPACE_RUN": str(partial),
         "TOKENSPACE_PROFILE": p.profile,
         "TOKENSPACE_COMMAND": p.command,
-        "TQDM_DISABLE": "1",  # a bar per tick would end up in the page
+        "TQDM_DISABLE": "1",  # a bar per tick would end up in the page,
+        "PYTHONWARNINGS": "ignore:IProgress not found",  # and so would its wish for widgets
         "PYTHONHASHSEED": "0",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
