@@ -171,7 +171,7 @@ axes.set(xlim=(-0.2, 1), ylim=(-0.2, 1), zlim=(0, 1), xticks=[], yticks=[], ztic
 axes.view_init(elev=18, azim=-62)
 page.show(
     figure,
-    name="fig-plane",
+    name="fig-candidates",
     caption=r"A state $z$, the plane of the two unit rows $a$ and $b$, and $\hat n$, the direction "
     "of what the plane misses of $z$.",
     alt="Three arrows from one point: z above a shaded plane spanned by a and b, and n upright "
