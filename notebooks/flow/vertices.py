@@ -55,6 +55,7 @@ from tokenspace.flow.judges import judge
 from tokenspace.flow.plans import Mechanism, plan
 from tokenspace.flow.sampling import sample
 from tokenspace.press.figures import BLUE, INK, MUTED, PALETTE, RED
+from tokenspace.press.tables import span
 
 generator = torch.Generator().manual_seed(seed)
 
@@ -62,13 +63,6 @@ generator = torch.Generator().manual_seed(seed)
 def normal(*shape):
     """Standard normal numbers in double precision."""
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-def span(values, digits=2):
-    """Least to greatest of some numbers, as text."""
-    values = torch.as_tensor(list(values)).double()
-    low, high = f"{float(values.min()):.{digits}f}", f"{float(values.max()):.{digits}f}"
-    return low if low == high else f"{low} to {high}"
 
 
 # %% [markdown]

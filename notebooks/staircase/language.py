@@ -75,6 +75,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 
 from tokenspace import staircase as st
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, RED, TEAL
+from tokenspace.press.tables import reach
 from tokenspace.sources import load_corpus
 
 run_seeds = list(range(seed, seed + seeds))
@@ -88,14 +89,6 @@ def gram_of(rows, centred=True):
 def rho(rows, signature, centred=True):
     """Agreement of rows with a signature; any leading dimensions of the rows are kept."""
     return st.alignment(gram_of(rows, centred), gram_of(signature, centred))
-
-
-def reach(values, digits=2):
-    """Mean, least and greatest over seeds, as text."""
-    v = torch.as_tensor(values, dtype=torch.float64)
-    low, high = float(v.min()), float(v.max())
-    many = f" ({low:.{digits}f} to {high:.{digits}f})" if v.numel() > 1 else ""
-    return f"{float(v.mean()):.{digits}f}{many}".replace("-", "−")
 
 
 def spread(values):

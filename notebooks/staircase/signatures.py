@@ -65,6 +65,7 @@ import torch
 
 from tokenspace import staircase as st
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, RED, TEAL
+from tokenspace.press.tables import span
 
 assert gamma in gammas, f"gamma = {gamma} is not one of gammas = {gammas}: put it there"
 run_seeds = list(range(seed, seed + seeds))
@@ -76,13 +77,6 @@ def fit(task, steps, gammas=(gamma,), model=None, params=None, **settings):
     params = params or model.init(gammas, run_seeds)
     names = run_seeds * len(gammas)
     return st.train(model, params, task, steps=steps, seeds=names, device=page.device, **settings)
-
-
-def span(values, digits=2):
-    """Least to greatest of some numbers, as text."""
-    values = torch.as_tensor(values).double()
-    low, high = f"{float(values.min()):.{digits}f}", f"{float(values.max()):.{digits}f}"
-    return low if low == high else f"{low} to {high}"
 
 
 # %% [markdown]
