@@ -1,0 +1,128 @@
+"""World vectors against the planes that curvature turns: an artefact, and κ with its null.
+
+Rw lies in the plane of R for every w, so the rotated directions of any two world vectors share a
+plane, where the mean |cos| of random directions is 2/π = .637. A high cosine of this kind is
+passed by random planes; κ asks instead how much of a world vector lies in the plane at all.
+"""
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from tokenspace.curvature.board import (
+    PermutationTest,
+    against,
+    game_permutation,
+    square_permutations,
+)
+from tokenspace.errors import ParameterError
+
+
+def rotated_cosine(
+    plane: Float64[Tensor, "N 2 n"], world: Float64[Tensor, "F n"]
+) -> Float64[Tensor, " N"]:
+    """Mean |cos| between R w_i and R w_j over pairs of world vectors, at each point.
+
+    >>> x = torch.eye(3).double()
+    >>> round(rotated_cosine(x[None, :2], torch.stack([x[0], x[0] + x[1]])).item() ** 2, 9)
+    0.5
+    """
+    if len(world) < 2:
+        raise ParameterError("A pair takes two world vectors at least.")
+    inside = torch.nn.functional.normalize(plane @ world.T, dim=1)  # (N, 2, F)
+    F = inside.shape[-1]
+    total = torch.stack([(u.T @ u).abs().sum() for u in inside])
+    return (total - inside.square().sum((1, 2))) / (F * (F - 1))
+
+
+def random_planes(N: int, n: int, seed: int) -> Float64[Tensor, "N 2 n"]:
+    """Orthonormal pairs of uniformly random planes.
+
+    >>> pair = random_planes(1, 3, seed=0)[0]
+    >>> torch.allclose(pair @ pair.T, torch.eye(2).double())
+    True
+    """
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(N, n, 2, generator=generator, dtype=torch.float64)
+    return torch.linalg.qr(drawn).Q.mT
+
+
+def kappa(plane: Float64[Tensor, "N 2 n"], world: Float64[Tensor, "F n"]) -> Float64[Tensor, "N F"]:
+    """κ = |Π w|² / |w|², the share of a world vector that lies in a point's plane.
+
+    Of random planes the mean is 2/n. The paper's coupling is described, not defined; this is ours.
+
+    >>> x = torch.eye(3).double()
+    >>> kappa(x[None, :2], torch.stack([x[0], x[0] + x[2]]))
+    tensor([[1.0000, 0.5000]], dtype=torch.float64)
+    """
+    unit = torch.nn.functional.normalize(world, dim=1)
+    return (plane @ unit.T).square().sum(1)
+
+
+def by_square(
+    kappa: Float64[Tensor, "N F"], square: Int64[Tensor, " F"]
+) -> Float64[Tensor, "N 64"]:
+    """Mean κ of the world vectors on each square; those of no square (-1) are left out.
+
+    >>> by_square(torch.tensor([[1.0, 3.0, 9.0]]).double(), torch.tensor([5, 5, -1]))[0, 5].item()
+    2.0
+    """
+    here = square >= 0
+    members = torch.nn.functional.one_hot(square[here], 64).double()
+    return kappa[:, here] @ members / members.sum(0)
+
+
+def ratio(on_square: Float64[Tensor, "N 64"], top: Int64[Tensor, "N 2"]) -> float:
+    """Mean κ on the two likeliest squares of each point over the mean on all other squares.
+
+    >>> on_square = torch.ones(1, 64).double()
+    >>> on_square[0, 3] = 3.0
+    >>> ratio(on_square, torch.tensor([[3, 4]]))
+    2.0
+    """
+    chosen = torch.zeros_like(on_square, dtype=torch.bool).scatter_(1, top, True)
+    known = on_square.isfinite()
+    return float(on_square[chosen & known].mean() / on_square[~chosen & known].mean())
+
+
+def ratio_test(
+    on_square: Float64[Tensor, "N 64"],
+    top: Int64[Tensor, "N 2"],
+    draws: int,
+    seed: int,
+    group: str = "S8xS8",
+) -> PermutationTest:
+    """`ratio` when the squares of the world vectors are permuted.
+
+    >>> top = torch.tensor([[3, 4]])
+    >>> ratio_test(torch.ones(1, 64).double(), top, draws=9, seed=0).p
+    1.0
+    """
+    moved = torch.from_numpy(square_permutations(draws, seed, group))
+    return against(ratio(on_square, top), (ratio(on_square, m[top]) for m in moved))
+
+
+def ratio_over_games(
+    on_square: Float64[Tensor, "N 64"],
+    top: Int64[Tensor, "N 2"],
+    game: Int64[Tensor, " N"],
+    place: Int64[Tensor, " N"],
+    draws: int,
+    seed: int,
+) -> PermutationTest:
+    """`ratio` when each game's planes meet the likeliest squares of another game, place by place.
+
+    Squares that are likely at a place in every game survive this null; those of the position
+    itself don't.
+
+    >>> top, two = torch.tensor([[3, 4], [5, 6]]), torch.arange(2)
+    >>> ratio_over_games(torch.ones(2, 64).double(), top, two, 0 * two, draws=9, seed=0).p
+    1.0
+    """
+    null = []
+    for k in range(draws):
+        pairs = game_permutation(game.numpy(), place.numpy(), seed + k)
+        rows, partners = map(torch.from_numpy, pairs)
+        null.append(ratio(on_square[rows], top[partners]))
+    return against(ratio(on_square, top), null)

@@ -1,0 +1,181 @@
+"""Chess games and positions by the `chess` library, and the facts that probes look for.
+
+A game is a `chess.Board` at its end, with the moves that led there on its stack. Squares are
+numbered as in `chess`: a1 = 0, b1 = 1, ..., h8 = 63.
+"""
+
+import io
+import math
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import chess
+import chess.pgn
+import torch
+from jaxtyping import Bool
+from torch import Tensor
+
+from tokenspace.errors import ParameterError
+
+VALUES = {  # in pawns; a king is never exchanged
+    chess.PAWN: 1.0,
+    chess.KNIGHT: 3.0,
+    chess.BISHOP: 3.0,
+    chess.ROOK: 5.0,
+    chess.QUEEN: 9.0,
+    chess.KING: 0.0,
+}
+
+
+class Fact(NamedTuple):
+    """A piece on a square; the one fact without a piece is that White is to move."""
+
+    piece: chess.Piece | None
+    square: int
+
+    def __str__(self) -> str:
+        if self.piece is None:
+            return "white to move"
+        colour = chess.COLOR_NAMES[self.piece.color]
+        return (
+            f"{colour} {chess.piece_name(self.piece.piece_type)} "
+            f"on {chess.square_name(self.square)}"
+        )
+
+
+def _facts() -> Iterator[Fact]:
+    for colour in chess.COLORS:
+        for kind in chess.PIECE_TYPES:
+            for square in chess.SQUARES:
+                if kind != chess.PAWN or 0 < chess.square_rank(square) < 7:
+                    yield Fact(chess.Piece(kind, colour), square)
+    yield Fact(None, -1)
+
+
+# 12 · 64 pieces on squares, less the 32 pawns on ranks 1 and 8, make 736. Modenbach
+# (arXiv:2605.04899) has 737 probes and the text that could be read doesn't list them; the side
+# to move as the last one is our reconstruction.
+FACTS: tuple[Fact, ...] = tuple(_facts())
+
+
+def facts(board: chess.Board) -> Bool[Tensor, " F"]:
+    """Which of the 737 `FACTS` hold on a board.
+
+    >>> int(facts(chess.Board()).sum())  # 32 pieces, and White to move
+    33
+    """
+    pieces = board.piece_map()
+    held = [
+        board.turn if fact.piece is None else pieces.get(fact.square) == fact.piece
+        for fact in FACTS
+    ]
+    return torch.tensor(held)
+
+
+def status_names(board: chess.Board) -> list[str]:
+    """What makes a position impossible, by the names of `chess.Status`; [] for a valid one.
+
+    >>> status_names(chess.Board("8/1k6/8/K7/4Q3/r7/8/8 w - - 0 1"))
+    ['OPPOSITE_CHECK']
+    """
+    return [status.name or "" for status in board.status()]
+
+
+def board_of(fen: str) -> chess.Board:
+    """The board of a FEN. Raises ParameterError when it can't be read or can't occur in chess.
+
+    >>> board_of("8/8/8/8/8/8/8/8 w - - 0 1")
+    Traceback (most recent call last):
+    tokenspace.errors.ParameterError: The FEN '8/8/8/8/8/8/8/8 w - - 0 1' is no chess position: ...
+    """
+    try:
+        board = chess.Board(fen)
+    except ValueError as error:
+        raise ParameterError(f"The FEN {fen!r} can't be read: {error}") from error
+    _check(board, f"The FEN {fen!r}")
+    return board
+
+
+def _check(board: chess.Board, what: str) -> None:
+    names = status_names(board)
+    if names:
+        raise ParameterError(f"{what} is no chess position: {', '.join(names)}.")
+
+
+def games_of(pgn: str) -> list[chess.Board]:
+    """The main lines of all games in a PGN text.
+
+    Raises ParameterError, with the game's number, for a move that can't be read or isn't legal,
+    for a start that is no chess position, for a variant of chess and for a game without moves.
+
+    >>> games_of("1. e4 e5 2. Nf3 *")[0].peek().uci()
+    'g1f3'
+    """
+    stream = io.StringIO(pgn)
+    found: list[chess.Board] = []
+    while (game := chess.pgn.read_game(stream)) is not None:
+        found.append(_game(game, f"Game {len(found) + 1} of the PGN"))
+    if not found:
+        raise ParameterError("The PGN holds no game.")
+    return found
+
+
+def _game(game: chess.pgn.Game, what: str) -> chess.Board:
+    if game.errors:
+        raise ParameterError(f"{what} can't be followed: {game.errors[0]}")
+    board = game.board()
+    if board.uci_variant != "chess":
+        raise ParameterError(f"{what} is {board.uci_variant}: only chess itself is read.")
+    _check(board, f"The start of {what[0].lower()}{what[1:]}")
+    for move in game.mainline_moves():
+        if not board.is_legal(move):  # a null move, which PGN can write
+            raise ParameterError(f"{what}: {move.uci()} isn't legal at {board.fen()}")
+        board.push(move)
+    if not board.move_stack:
+        raise ParameterError(f"{what} has no moves, so nothing is read from it.")
+    return board
+
+
+def random_game(seed: int | str, plies: int, greed: float = 0.0) -> chess.Board:
+    """A legal game of at most `plies` half-moves, drawn move by move; pawns become queens.
+
+    A move's weight is exp(greed · gain), where the gain (in pawns) is what it takes less what can
+    be taken back: 0 draws uniformly, 1 makes games look a little more like real ones.
+
+    >>> random_game(0, 8) == random_game(0, 8)
+    True
+    """
+    generator, board = random.Random(seed), chess.Board()
+    while board.ply() < plies and not board.is_game_over():
+        moves = [m for m in board.legal_moves if m.promotion in (None, chess.QUEEN)]
+        weights = [math.exp(greed * _gain(board, m)) for m in moves] if greed else None
+        board.push(generator.choices(moves, weights)[0])
+    return board
+
+
+def _gain(board: chess.Board, move: chess.Move) -> float:
+    taken, own = board.piece_type_at(move.to_square), board.piece_type_at(move.from_square)
+    at_risk = board.is_attacked_by(not board.turn, move.to_square)
+    return VALUES.get(taken or 0, 0.0) - (VALUES.get(own or 0, 0.0) if at_risk else 0.0)
+
+
+def random_games(count: int, seed: int, plies: int, greed: float = 0.0) -> list[chess.Board]:
+    """Games drawn one by one, so that fewer of them are the first of more.
+
+    >>> random_games(2, 0, 8)[0] == random_games(1, 0, 8)[0]
+    True
+    """
+    return [random_game(f"{seed}/{i}", plies, greed) for i in range(count)]
+
+
+def replay(game: chess.Board) -> Iterator[tuple[chess.Board, chess.Move]]:
+    """Each move of a game with the board before it. The board is one object, moved on.
+
+    >>> [move.uci() for _, move in replay(games_of("1. e4 e5 *")[0])]
+    ['e2e4', 'e7e5']
+    """
+    board = game.root()
+    for move in game.move_stack:
+        yield board, move
+        board.push(move)
