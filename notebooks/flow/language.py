@@ -1177,7 +1177,7 @@ page.say(
     f"text has {text_verdicts['the text, held out'].nll:.2f}, letters drawn "
     f"alone {text_verdicts['letters alone'].nll:.2f}. The autoregressive model, at equal "
     f"steps, {text_verdicts[names['autoregressive']].nll:.2f}. Anything above the text's number means "
-    "that not even pairs are learned. The paper profile gives the flow fifty times the steps."
+    "that not even pairs are learned. The paper profile trains longer."
 )
 page.claim(
     "flow-text-words",
