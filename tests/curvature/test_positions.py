@@ -74,6 +74,11 @@ def test_random_games_are_legal_and_repeat(seed, greed):
     assert game.ply() == 50 or game.is_game_over()
 
 
+def test_an_impossible_board_has_no_facts():
+    with pytest.raises(ParameterError, match="NO_WHITE_KING, PAWNS_ON_BACKRANK"):
+        facts(chess.Board(NO_KING))
+
+
 def test_other_seeds_give_other_games_and_a_longer_list_begins_the_same():
     few, more = random_games(3, 0, 20), random_games(6, 0, 20)
     assert more[:3] == few

@@ -57,20 +57,22 @@ def _facts() -> Iterator[Fact]:
 # (arXiv:2605.04899) has 737 probes and the text that could be read doesn't list them; the side
 # to move as the last one is our reconstruction.
 FACTS: tuple[Fact, ...] = tuple(_facts())
+_NUMBER = {(fact.piece, fact.square): i for i, fact in enumerate(FACTS)}
 
 
 def facts(board: chess.Board) -> Bool[Tensor, " F"]:
-    """Which of the 737 `FACTS` hold on a board.
+    """Which of the 737 `FACTS` hold on a board. Raises ParameterError for a pawn on its end ranks.
 
     >>> int(facts(chess.Board()).sum())  # 32 pieces, and White to move
     33
     """
-    pieces = board.piece_map()
-    held = [
-        board.turn if fact.piece is None else pieces.get(fact.square) == fact.piece
-        for fact in FACTS
-    ]
-    return torch.tensor(held)
+    here = [_NUMBER.get((piece, square)) for square, piece in board.piece_map().items()]
+    if None in here:
+        _check(board, f"The board {board.fen()!r}")
+    held = torch.zeros(len(FACTS), dtype=torch.bool)
+    held[torch.tensor(here, dtype=torch.int64)] = True
+    held[-1] = board.turn == chess.WHITE
+    return held
 
 
 def status_names(board: chess.Board) -> list[str]:

@@ -1,0 +1,149 @@
+"""Linear probes: is a fact of the position written in a state, and along which vector?
+
+A probe's weights are the fact's world vector (Modenbach, arXiv:2605.04899, which doesn't say how
+they were fitted; ridge regression in closed form is ours). Scores count on games held out whole,
+and among positions at one place of a game: how far a game has gone tells much about a board.
+The rival reads no state at all, but counts the tokens so far.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from scipy.stats import rankdata
+from torch import Tensor
+
+from tokenspace.curvature.board import game_permutation
+from tokenspace.errors import ParameterError
+
+RIDGE = 1e-3  # over the mean variance of a coordinate
+
+
+@dataclass(frozen=True)
+class Probes:
+    """One linear probe a fact: score = world · x + bias, near 1 where it holds and 0 elsewhere."""
+
+    world: Float64[Tensor, "F n"]
+    bias: Float64[Tensor, " F"]
+
+    def score(self, x: Float[Tensor, "N n"]) -> Float64[Tensor, "N F"]:
+        return x.double() @ self.world.T + self.bias
+
+
+def fit_probes(x: Float[Tensor, "N n"], holds: Bool[Tensor, "N F"], ridge: float = RIDGE) -> Probes:
+    """Ridge regression of every fact on the states, all at once.
+
+    Raises ParameterError for states that aren't finite or don't vary.
+
+    >>> x = torch.eye(2).repeat(4, 1)
+    >>> fit_probes(x, x > 0).score(x)[0].round().tolist()
+    [1.0, 0.0]
+    """
+    x, y = x.double(), holds.double()
+    bad = (~x.isfinite().all(1)).nonzero().flatten().tolist()
+    if bad:
+        raise ParameterError(f"{len(bad)} states aren't finite (first: {bad[:5]}).")
+    centred = x - x.mean(0)
+    covariance = centred.T @ centred / len(x)
+    scale = covariance.trace() / x.shape[1]
+    if not scale > 0:
+        raise ParameterError(f"The {len(x)} states are all equal: there is nothing to be probed.")
+    damped = covariance + ridge * scale * torch.eye(x.shape[1], dtype=x.dtype)
+    world = torch.linalg.solve(damped, centred.T @ (y - y.mean(0)) / len(x)).T
+    return Probes(world, y.mean(0) - world @ x.mean(0))
+
+
+def held_out(game: Int64[Tensor, " N"], share: float, seed: int) -> Bool[Tensor, " N"]:
+    """Rows of the games that are kept for testing: `share` of all games, at least one.
+
+    >>> held_out(torch.tensor([0, 0, 1, 1]), share=0.5, seed=0).sum().item()
+    2
+    """
+    games = game.unique()
+    count = max(1, round(share * len(games)))
+    if count >= len(games):
+        raise ParameterError(
+            f"{count} of {len(games)} games held out leave none to fit; read more games."
+        )
+    order = torch.randperm(len(games), generator=torch.Generator().manual_seed(seed))
+    return torch.isin(game, games[order[:count]])
+
+
+def auc(
+    score: Float[Tensor, "N F"], holds: Bool[Tensor, "N F"], place: Int64[Tensor, " N"]
+) -> Float64[Tensor, " F"]:
+    """Chance that a row where a fact holds scores above one where it doesn't, at the same place.
+
+    The area under the ROC curve (ties count half) over pairs of rows of equal `place`; nan for a
+    fact without such a pair. Places all equal give the usual area.
+
+    >>> score, holds = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[0], [1], [0]]).bool()
+    >>> auc(score, holds, torch.zeros(3).long()).item()
+    0.5
+    """
+    above = torch.zeros(score.shape[1], dtype=torch.float64)
+    pairs = torch.zeros_like(above)
+    for at in place.unique():
+        here = place == at
+        ranks = torch.from_numpy(rankdata(score[here].numpy(), axis=0))
+        y = holds[here].double()
+        yes = y.sum(0)
+        above += (ranks * y).sum(0) - yes * (yes + 1) / 2  # Mann and Whitney's U
+        pairs += yes * (len(y) - yes)
+    return above / torch.where(pairs > 0, pairs, torch.nan)
+
+
+def probe_auc(
+    x: Float[Tensor, "N n"],
+    holds: Bool[Tensor, "N F"],
+    game: Int64[Tensor, " N"],
+    place: Int64[Tensor, " N"],
+    *,
+    share: float = 0.25,
+    seed: int = 0,
+    ridge: float = RIDGE,
+) -> Float64[Tensor, " F"]:
+    """`auc` of every fact on held-out games, by probes fitted on the others.
+
+    >>> x, game = torch.eye(2).repeat(4, 1), torch.arange(8) // 2
+    >>> probe_auc(x, x > 0, game, torch.zeros(8).long()).tolist()
+    [1.0, 1.0]
+    """
+    out = held_out(game, share, seed)
+    probes = fit_probes(x[~out], holds[~out], ridge)
+    return auc(probes.score(x[out]), holds[out], place[out])
+
+
+def shuffled_auc(
+    x: Float[Tensor, "N n"],
+    holds: Bool[Tensor, "N F"],
+    game: Int64[Tensor, " N"],
+    place: Int64[Tensor, " N"],
+    *,
+    share: float = 0.25,
+    seed: int = 0,
+    ridge: float = RIDGE,
+) -> Float64[Tensor, " F"]:
+    """`probe_auc` when each game has the facts of another, place by place: near .5.
+
+    >>> x, game = torch.eye(2).repeat(4, 1), torch.arange(8) // 2
+    >>> shuffled_auc(x, x > 0, game, torch.arange(8) % 2).isnan().all().item()  # place says it all
+    True
+    """
+    pairs = game_permutation(game.numpy(), place.numpy(), seed)
+    rows, partners = map(torch.from_numpy, pairs)
+    return probe_auc(
+        x[rows], holds[partners], game[rows], place[rows], share=share, seed=seed, ridge=ridge
+    )
+
+
+def bag_of_tokens(ids: Sequence[Sequence[int]], size: int) -> Float[Tensor, "N V"]:
+    """How often each of `size` tokens has come up to each position: the probes' rival.
+
+    >>> bag_of_tokens([[1, 0, 1]], size=2).tolist()
+    [[0.0, 1.0], [1.0, 1.0], [1.0, 2.0]]
+    """
+    eye = np.eye(size, dtype=np.float32)
+    return torch.from_numpy(np.concatenate([eye[list(row)].cumsum(0) for row in ids]))
