@@ -29,11 +29,11 @@ from tokenspace.curvature.board import (
 from tokenspace.curvature.connection import curvature
 from tokenspace.curvature.coupling import (
     by_square,
+    coupling_over_games,
+    coupling_ratio,
+    coupling_test,
     kappa,
     random_planes,
-    ratio,
-    ratio_over_games,
-    ratio_test,
     rotated_cosine,
 )
 from tokenspace.errors import ParameterError
@@ -188,10 +188,10 @@ def planes_and_world(seed, strength, games=12, plies=20, n=24):
 @pytest.mark.parametrize("seed", range(3))
 def test_coupling_is_found_where_it_is(seed):
     on_square, top, game, place = planes_and_world(seed, strength=2.0)
-    assert ratio(on_square, top) > 2.5
+    assert coupling_ratio(on_square, top) > 2.5
     for found in (
-        ratio_test(on_square, top, draws=39, seed=seed),
-        ratio_over_games(on_square, top, game, place, draws=39, seed=seed),
+        coupling_test(on_square, top, draws=39, seed=seed),
+        coupling_over_games(on_square, top, game, place, draws=39, seed=seed),
     ):
         assert found.value > found.null.max()
         assert found.p == pytest.approx(1 / 40)
@@ -200,8 +200,8 @@ def test_coupling_is_found_where_it_is(seed):
 def test_coupling_is_not_found_where_it_is_not():
     p = [
         [
-            ratio_test(on_square, top, 19, seed).p,
-            ratio_over_games(on_square, top, game, place, 19, seed).p,
+            coupling_test(on_square, top, 19, seed).p,
+            coupling_over_games(on_square, top, game, place, 19, seed).p,
         ]
         for seed in range(20)
         for on_square, top, game, place in [planes_and_world(seed, strength=0.0)]

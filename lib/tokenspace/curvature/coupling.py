@@ -73,12 +73,12 @@ def by_square(
     return kappa[:, here] @ members / members.sum(0)
 
 
-def ratio(on_square: Float64[Tensor, "N 64"], top: Int64[Tensor, "N 2"]) -> float:
+def coupling_ratio(on_square: Float64[Tensor, "N 64"], top: Int64[Tensor, "N 2"]) -> float:
     """Mean κ on the two likeliest squares of each point over the mean on all other squares.
 
     >>> on_square = torch.ones(1, 64).double()
     >>> on_square[0, 3] = 3.0
-    >>> ratio(on_square, torch.tensor([[3, 4]]))
+    >>> coupling_ratio(on_square, torch.tensor([[3, 4]]))
     2.0
     """
     chosen = torch.zeros_like(on_square, dtype=torch.bool).scatter_(1, top, True)
@@ -86,24 +86,26 @@ def ratio(on_square: Float64[Tensor, "N 64"], top: Int64[Tensor, "N 2"]) -> floa
     return float(on_square[chosen & known].mean() / on_square[~chosen & known].mean())
 
 
-def ratio_test(
+def coupling_test(
     on_square: Float64[Tensor, "N 64"],
     top: Int64[Tensor, "N 2"],
     draws: int,
     seed: int,
     group: str = "S8xS8",
 ) -> PermutationTest:
-    """`ratio` when the squares of the world vectors are permuted.
+    """`coupling_ratio` when the squares of the world vectors are permuted.
 
     >>> top = torch.tensor([[3, 4]])
-    >>> ratio_test(torch.ones(1, 64).double(), top, draws=9, seed=0).p
+    >>> coupling_test(torch.ones(1, 64).double(), top, draws=9, seed=0).p
     1.0
     """
     moved = torch.from_numpy(square_permutations(draws, seed, group))
-    return against(ratio(on_square, top), (ratio(on_square, m[top]) for m in moved))
+    return against(
+        coupling_ratio(on_square, top), (coupling_ratio(on_square, m[top]) for m in moved)
+    )
 
 
-def ratio_over_games(
+def coupling_over_games(
     on_square: Float64[Tensor, "N 64"],
     top: Int64[Tensor, "N 2"],
     game: Int64[Tensor, " N"],
@@ -111,18 +113,18 @@ def ratio_over_games(
     draws: int,
     seed: int,
 ) -> PermutationTest:
-    """`ratio` when each game's planes meet the likeliest squares of another game, place by place.
+    """`coupling_ratio` when each game's planes meet the likeliest squares of another game, place by place.
 
     Squares that are likely at a place in every game survive this null; those of the position
     itself don't.
 
     >>> top, two = torch.tensor([[3, 4], [5, 6]]), torch.arange(2)
-    >>> ratio_over_games(torch.ones(2, 64).double(), top, two, 0 * two, draws=9, seed=0).p
+    >>> coupling_over_games(torch.ones(2, 64).double(), top, two, 0 * two, draws=9, seed=0).p
     1.0
     """
     null = []
     for k in range(draws):
         pairs = game_permutation(game.numpy(), place.numpy(), seed + k)
         rows, partners = map(torch.from_numpy, pairs)
-        null.append(ratio(on_square[rows], top[partners]))
-    return against(ratio(on_square, top), null)
+        null.append(coupling_ratio(on_square[rows], top[partners]))
+    return against(coupling_ratio(on_square, top), null)
