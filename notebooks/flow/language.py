@@ -90,6 +90,7 @@ from tokenspace.flow.released import released as read_released
 from tokenspace.flow.sampling import sample
 from tokenspace.flow.training import Settings, train
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PINK, RED, TEAL
+from tokenspace.press.tables import reach
 from tokenspace.sources import load_corpus
 from tokenspace.sources.load import load_tokenizer
 
@@ -107,13 +108,6 @@ def each(function, items):
     """The function of every item, `workers` at a time."""
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, items))
-
-
-def reach(values, digits=3):
-    """Mean, least and greatest over seeds, as text."""
-    v = torch.as_tensor(list(values), dtype=torch.float64)
-    low, high = f"{float(v.min()):.{digits}f}", f"{float(v.max()):.{digits}f}"
-    return f"{float(v.mean()):.{digits}f}" + (f" ({low} to {high})" if len(v) > 1 else "")
 
 
 # %% [markdown]
@@ -398,10 +392,10 @@ page.claim(
     paper="fine-tuning with the squared error improves a model trained with cross entropy",
     ours=measured(min(share["hull"])),
     band=(0.5, 1),
-    control=f"trained with cross entropy: {reach(share['hull-ce'])}; unconstrained: "
-    f"{reach(share['unconstrained'])}",
+    control=f"trained with cross entropy: {reach(share['hull-ce'], 3)}; unconstrained: "
+    f"{reach(share['unconstrained'], 3)}",
     scale=f"(context-free − model)/(context-free − oracle) of flat squared errors "
-    f"{single[1]:.3f}, {reach(r[1] for r in reached['hull'])}, {best[1]:.3f}; {scale}",
+    f"{single[1]:.3f}, {reach((r[1] for r in reached['hull']), 3)}, {best[1]:.3f}; {scale}",
     why=STOPPED or None,
 )
 
@@ -512,7 +506,7 @@ page.claim(
     source="ours",
     ours=measured(max(bound["hull"])),
     band=(entropy, (entropy + alone_bound) / 2),
-    control=f"without context {alone_bound:.3f}; oracle {exact_bound:.3f}; trained with cross entropy {reach(bound['hull-ce'])}",
+    control=f"without context {alone_bound:.3f}; oracle {exact_bound:.3f}; trained with cross entropy {reach(bound['hull-ce'], 3)}",
     scale=f"nats a token, greatest over seeds; {scale}",
     why=STOPPED or None,
 )
@@ -522,7 +516,7 @@ page.claim(
     source="ours",
     ours=measured(min(bound["unconstrained"])),
     band=(3, None),
-    control=f"hull: {reach(bound['hull'])}; an even guess among {V} tokens has {math.log(V):.2f}",
+    control=f"hull: {reach(bound['hull'], 3)}; an even guess among {V} tokens has {math.log(V):.2f}",
     scale=f"nats a token, integral from γ = {float(gammas[0]):g}; {scale}",
     why=STOPPED or None,
 )
