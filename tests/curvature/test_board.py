@@ -207,3 +207,16 @@ def test_coupling_is_not_found_where_it_is_not():
         for on_square, top, game, place in [planes_and_world(seed, strength=0.0)]
     ]
     assert (np.mean(np.array(p) <= 0.05, axis=0) <= 0.2).all()
+
+
+def test_a_token_that_is_no_square_is_said():
+    with pytest.raises(ParameterError, match="1 of 2 points have a token that is no square"):
+        coupling_ratio(torch.ones(2, 64).double(), torch.tensor([[1, 64], [2, 3]]))
+
+
+def test_a_world_vector_of_nothing_is_said():
+    world = normal(3, 5)
+    world[1] = 0
+    for statistic in (kappa, rotated_cosine):
+        with pytest.raises(ParameterError, match="1 of 3 world vectors are 0"):
+            statistic(random_planes(2, 5, 0), world)

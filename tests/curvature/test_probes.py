@@ -16,6 +16,7 @@ from tokenspace.curvature.probes import (
     held_out,
     probe_auc,
     shuffled_auc,
+    varied,
 )
 from tokenspace.errors import ParameterError
 
@@ -108,3 +109,11 @@ def test_a_bag_of_tokens_counts_and_forgets_order():
     bags = bag_of_tokens([[2, 0, 1], [2, 1, 0]], size=3)
     assert torch.equal(bags[2], bags[5])
     assert bags.sum(1).tolist() == [1, 2, 3, 1, 2, 3]
+
+
+def test_facts_that_vary_have_world_vectors_and_others_have_none(positions):
+    facts, _, _, _ = positions
+    length = fit_probes(hidden(facts), facts).world.norm(dim=1)
+    assert torch.equal(length > 0, varied(facts, least=1))
+    counts = facts[:, varied(facts, least=30)].sum(0)
+    assert 30 <= counts.min() <= counts.max() <= len(facts) - 30

@@ -85,6 +85,7 @@ from tokenspace.curvature.probes import (
     held_out,
     probe_auc,
     shuffled_auc,
+    varied,
 )
 from tokenspace.curvature.reader import Reader, lens, load_reader, reader_of
 from tokenspace.curvature.rotations import (
@@ -217,6 +218,7 @@ __all__ = [
     "turned_angle",
     "untrained_chess",
     "untrained_reader",
+    "varied",
     "wedge",
     "wilson_loop",
 ]

@@ -29,7 +29,7 @@ def rotated_cosine(
     """
     if len(world) < 2:
         raise ParameterError("A pair takes two world vectors at least.")
-    inside = torch.nn.functional.normalize(plane @ world.T, dim=1)  # (N, 2, F)
+    inside = torch.nn.functional.normalize(plane @ _unit(world).T, dim=1)  # (N, 2, F)
     F = inside.shape[-1]
     total = torch.stack([(u.T @ u).abs().sum() for u in inside])
     return (total - inside.square().sum((1, 2))) / (F * (F - 1))
@@ -56,8 +56,17 @@ def kappa(plane: Float64[Tensor, "N 2 n"], world: Float64[Tensor, "F n"]) -> Flo
     >>> kappa(x[None, :2], torch.stack([x[0], x[0] + x[2]]))
     tensor([[1.0000, 0.5000]], dtype=torch.float64)
     """
-    unit = torch.nn.functional.normalize(world, dim=1)
-    return (plane @ unit.T).square().sum(1)
+    return (plane @ _unit(world).T).square().sum(1)
+
+
+def _unit(world: Float64[Tensor, "F n"]) -> Float64[Tensor, "F n"]:
+    none = int((world.norm(dim=1) == 0).sum())
+    if none:
+        raise ParameterError(
+            f"{none} of {len(world)} world vectors are 0: the probes of facts that never changed. "
+            "Fit only those that `varied` finds."
+        )
+    return torch.nn.functional.normalize(world, dim=1)
 
 
 def by_square(
@@ -76,11 +85,19 @@ def by_square(
 def coupling_ratio(on_square: Float64[Tensor, "N 64"], top: Int64[Tensor, "N 2"]) -> float:
     """Mean κ on the two likeliest squares of each point over the mean on all other squares.
 
+    Raises ParameterError when a point's likeliest token is no square.
+
     >>> on_square = torch.ones(1, 64).double()
     >>> on_square[0, 3] = 3.0
     >>> coupling_ratio(on_square, torch.tensor([[3, 4]]))
     2.0
     """
+    no_square = int(((top < 0) | (top > 63)).any(1).sum())
+    if no_square:
+        raise ParameterError(
+            f"{no_square} of {len(top)} points have a token that is no square (0-63) among their "
+            "two likeliest; leave those points out, and say how many."
+        )
     chosen = torch.zeros_like(on_square, dtype=torch.bool).scatter_(1, top, True)
     known = on_square.isfinite()
     return float(on_square[chosen & known].mean() / on_square[~chosen & known].mean())
@@ -113,10 +130,10 @@ def coupling_over_games(
     draws: int,
     seed: int,
 ) -> PermutationTest:
-    """`coupling_ratio` when each game's planes meet the likeliest squares of another game, place by place.
+    """`coupling_ratio` when each game's planes meet the likeliest squares of another game.
 
-    Squares that are likely at a place in every game survive this null; those of the position
-    itself don't.
+    Games meet place by place: squares that are likely at a place in every game survive this
+    null, those of the position itself don't.
 
     >>> top, two = torch.tensor([[3, 4], [5, 6]]), torch.arange(2)
     >>> coupling_over_games(torch.ones(2, 64).double(), top, two, 0 * two, draws=9, seed=0).p

@@ -55,6 +55,16 @@ def fit_probes(x: Float[Tensor, "N n"], holds: Bool[Tensor, "N F"], ridge: float
     return Probes(world, y.mean(0) - world @ x.mean(0))
 
 
+def varied(holds: Bool[Tensor, "N F"], least: int) -> Bool[Tensor, " F"]:
+    """Facts that hold in at least `least` rows and fail in as many; others teach a probe nothing.
+
+    >>> varied(torch.tensor([[1, 0, 1], [1, 0, 0]]).bool(), least=1).tolist()
+    [False, False, True]
+    """
+    count = holds.sum(0)
+    return (count >= least) & (len(holds) - count >= least)
+
+
 def held_out(game: Int64[Tensor, " N"], share: float, seed: int) -> Bool[Tensor, " N"]:
     """Rows of the games that are kept for testing: `share` of all games, at least one.
 
