@@ -10,6 +10,7 @@ from tokenspace.curvature.positions import (
     board_of,
     facts,
     games_of,
+    own_squares,
     random_game,
     random_games,
     replay,
@@ -72,6 +73,14 @@ def test_random_games_are_legal_and_repeat(seed, greed):
         assert status_names(board) == []
     assert board.ply() == game.ply() == len(game.move_stack)
     assert game.ply() == 50 or game.is_game_over()
+
+
+@given(st.integers(0, 10**6), st.integers(0, 60))
+@settings(max_examples=15, deadline=None)
+def test_own_squares_are_the_movers(seed, plies):
+    board = random_game(seed, plies)
+    expected = [bool(board.occupied_co[board.turn] >> square & 1) for square in range(64)]
+    assert own_squares(facts(board)[None])[0].tolist() == expected
 
 
 def test_an_impossible_board_has_no_facts():

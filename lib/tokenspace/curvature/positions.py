@@ -75,6 +75,20 @@ def facts(board: chess.Board) -> Bool[Tensor, " F"]:
     return held
 
 
+def own_squares(holds: Bool[Tensor, "N F"]) -> Bool[Tensor, "N 64"]:
+    """Squares with a piece of the side to move, from the facts: what a choice of square asks.
+
+    A fact has a colour and a choice has none, so a state may tell this where it tells no fact.
+
+    >>> own_squares(facts(chess.Board())[None])[0].nonzero().flatten().tolist() == [*range(16)]
+    True
+    """
+    white = torch.tensor([fact.piece is not None and fact.piece.color for fact in FACTS[:-1]])
+    square = torch.tensor([fact.square for fact in FACTS[:-1]])
+    own = holds[:, :-1] & (white == holds[:, -1:])  # the last fact is White to move
+    return own.float() @ torch.nn.functional.one_hot(square, 64).float() > 0
+
+
 def status_names(board: chess.Board) -> list[str]:
     """What makes a position impossible, by the names of `chess.Status`; [] for a valid one.
 
