@@ -29,7 +29,7 @@ IGNORED = -100  # a label that transformers leaves out of the loss
 
 @dataclass(frozen=True)
 class ChessRecipe:
-    """What makes a chess model, all of it: shape, games (drawn from seed + 1 on) and training."""
+    """What makes a chess model, all of it: shape, games (drawn with seed + 1) and training."""
 
     width: int = 96
     layers: int = 3
@@ -152,7 +152,16 @@ def legality(model: Any, games: Sequence[chess.Board]) -> tuple[float, float]:
 
 
 def save_chess(model: Any, recipe: ChessRecipe, path: Path) -> str:
-    """Write the weights with their recipe, and beside them their sha256, which is returned."""
+    """Write the weights with their recipe, and beside them the file's sha256, which is returned.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "chess.safetensors"
+    ...     recipe = ChessRecipe(width=8, layers=1, heads=1)
+    ...     digest = save_chess(untrained_chess(recipe), recipe, path)
+    ...     load_chess(path)[1] == recipe
+    True
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = {name: value.contiguous() for name, value in model.state_dict().items()}
     part, sums = path.with_name(path.name + ".part"), _sums(path)

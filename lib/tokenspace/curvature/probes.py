@@ -29,6 +29,7 @@ class Probes:
     bias: Float64[Tensor, " F"]
 
     def score(self, x: Float[Tensor, "N n"]) -> Float64[Tensor, "N F"]:
+        """How much each state speaks for each fact."""
         return x.double() @ self.world.T + self.bias
 
 
