@@ -183,4 +183,4 @@ def test_the_script_trains_and_says_how_legal_it_is(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, [str(out), "--games", "4", "--steps", "2"])
     assert result.exit_code == 0, result.output
     assert "step     1  loss" in result.output
-    assert load_chess(out)[1].games == 4
+    assert load_chess(out).recipe.games == 4

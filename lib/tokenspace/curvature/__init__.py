@@ -14,6 +14,7 @@ from tokenspace.curvature.board import (
     square_permutations,
 )
 from tokenspace.curvature.chessmodel import (
+    ChessModel,
     ChessRecipe,
     facts_along,
     legality,
@@ -121,6 +122,7 @@ __all__ = [
     "FACTS",
     "READOUTS",
     "REASONS",
+    "ChessModel",
     "ChessRecipe",
     "Curvature",
     "Fact",

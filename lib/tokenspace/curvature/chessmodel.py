@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import chess
 import torch
@@ -41,6 +41,13 @@ class ChessRecipe:
     batch: int = 32
     rate: float = 2e-3
     seed: int = 0
+
+
+class ChessModel(NamedTuple):
+    """A causal model of transformers over squares, and what it was trained by."""
+
+    model: Any
+    recipe: ChessRecipe
 
 
 def tokens_of(game: chess.Board) -> list[int]:
@@ -159,7 +166,7 @@ def save_chess(model: Any, recipe: ChessRecipe, path: Path) -> str:
     ...     path = Path(folder) / "chess.safetensors"
     ...     recipe = ChessRecipe(width=8, layers=1, heads=1)
     ...     digest = save_chess(untrained_chess(recipe), recipe, path)
-    ...     load_chess(path)[1] == recipe
+    ...     load_chess(path).recipe == recipe
     True
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +181,7 @@ def save_chess(model: Any, recipe: ChessRecipe, path: Path) -> str:
     return digest
 
 
-def load_chess(path: Path) -> tuple[Any, ChessRecipe]:
+def load_chess(path: Path) -> ChessModel:
     """The model in a file that `save_chess` wrote, and its recipe.
 
     Raises SourceError when the file or its sha256 is missing, or when they disagree.
@@ -204,7 +211,7 @@ def load_chess(path: Path) -> tuple[Any, ChessRecipe]:
         raise SourceError(
             f"{path} holds no chess model of this version: {error}. {again}"
         ) from error
-    return model, recipe
+    return ChessModel(model, recipe)
 
 
 def _sums(path: Path) -> Path:
