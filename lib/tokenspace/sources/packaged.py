@@ -18,10 +18,7 @@ from tokenspace.sources.table import EmbeddingTable
 def load_packaged(entry: PackagedTable, side: str, tensor: str | None) -> EmbeddingTable:
     """The table of an installed package; raises SourceError naming the package when it isn't."""
     path = model_file(entry)
-    if entry.name == "glove":
-        table = _glove(path, side, tensor)
-    else:
-        table = load_path(path, side, tensor)
+    table = _glove(path, side, tensor) if entry.name == "glove" else load_path(path, side, tensor)
     which = table.origin.rpartition(": ")[2].rpartition("/")[2]
     origin = f"package {entry.package}, {entry.model}: {which} ({entry.licence})"
     return replace(table, name=entry.name, origin=origin)
