@@ -120,7 +120,7 @@ def flow_step(hull: bool) -> Call:
 
 
 def flow_samples(sampler: bool, nfe: int = 16) -> Call:
-    """Sampling with the paper's default mechanism, or as many forward passes of the network."""
+    """Sampling with the paper's default mechanism, or as many forward passes of the model."""
     from tokenspace import flow
 
     model, n, L, d = flow_model(), FLOW["batch"], FLOW["L"], FLOW["d"]
@@ -129,7 +129,7 @@ def flow_samples(sampler: bool, nfe: int = 16) -> Call:
 
     def passes() -> Any:
         with torch.no_grad():
-            return [model.predictor.network(x, gamma, x) for _ in range(nfe)]
+            return [model.predictor(x, gamma, x) for _ in range(nfe)]
 
     def samples() -> Any:
         generator = torch.Generator().manual_seed(0)
@@ -189,7 +189,7 @@ ROWS = {
     ),
     "flow: sampling at 16 evaluations": Row(
         "flow",
-        "16 forward passes of the network",
+        "16 forward passes of the model",
         1.1,
         lambda: flow_samples(True),
         lambda: flow_samples(False),
