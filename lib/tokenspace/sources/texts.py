@@ -4,9 +4,6 @@ import gzip
 import json
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from tokenspace.errors import SourceError
 
 KINDS = (".txt", ".jsonl", ".parquet", ".txt.gz", ".jsonl.gz")
@@ -28,18 +25,22 @@ def read_text(path: Path, name: str, column: str | None = None) -> str:
     not UTF-8, or whose texts can't be told from its other columns.
     """
     kind = kind_of(path) or ""
+    if kind == ".parquet":
+        return _joined_parquet(path, name, column)
     try:
-        if kind == ".parquet":
-            return _joined_parquet(path, name, column)
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (OSError, EOFError, pa.ArrowException) as error:
-        raise SourceError(
-            f"{name} can't be read: {error}. Give a text file, 'shakespeare', or a dataset on the "
-            f"Hub (org/name)."
-        ) from error
+    except (OSError, EOFError) as error:
+        raise _unreadable(name, error) from error
     text = _decoded(raw, name)
     return _joined_lines(text, name, column) if kind.startswith(".jsonl") else text
+
+
+def _unreadable(name: str, error: Exception) -> SourceError:
+    return SourceError(
+        f"{name} can't be read: {error}. Give a text file, 'shakespeare', or a dataset on the "
+        f"Hub (org/name)."
+    )
 
 
 def _decoded(raw: bytes, name: str) -> str:
@@ -79,14 +80,21 @@ def _record(line: str, where: str) -> dict:
 
 
 def _joined_parquet(path: Path, name: str, column: str | None) -> str:
-    file = pq.ParquetFile(path)
-    strings = [
-        field.name
-        for field in file.schema_arrow
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-    ]
-    chosen = _choose(strings, name, column)
-    return "\n".join(v for v in file.read([chosen]).column(0).to_pylist() if v is not None)
+    import pyarrow as pa  # a table reader, which no other kind of text needs
+    import pyarrow.parquet as pq
+
+    try:
+        file = pq.ParquetFile(path)
+        strings = [
+            field.name
+            for field in file.schema_arrow
+            if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
+        ]
+        chosen = _choose(strings, name, column)
+        found = file.read([chosen]).column(0).to_pylist()
+    except (OSError, EOFError, pa.ArrowException) as error:
+        raise _unreadable(name, error) from error
+    return "\n".join(v for v in found if v is not None)
 
 
 def _choose(strings: list[str], name: str, column: str | None) -> str:
