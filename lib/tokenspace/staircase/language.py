@@ -18,7 +18,7 @@ from tokenspace.staircase.history import History
 from tokenspace.staircase.kernels import rows_of
 from tokenspace.staircase.models import Params, activation, draw
 from tokenspace.staircase.state import digest
-from tokenspace.staircase.text import n_gram_counts
+from tokenspace.staircase.text import draw_windows, n_gram_counts
 from tokenspace.staircase.training import Callback, run
 
 
@@ -133,12 +133,11 @@ def train_text(
     laws = [law.to(device) for law in laws]
 
     def windows(step: int) -> Tensor:
-        out = []
-        for r, seed in enumerate(names):
-            g = torch.Generator().manual_seed(1_000_003 * (seed + 1) + step)
-            first = torch.randint(n - model.length, (batch,), generator=g)
-            out.append(texts[r][first[:, None] + span])
-        return torch.stack(out).to(device)
+        drawn = [
+            draw_windows(text, model.length + 1, batch, seed, step)
+            for text, seed in zip(texts, names, strict=True)
+        ]
+        return torch.stack(drawn).to(device)
 
     def loss(step: int, params: Params) -> Float[Tensor, " R"]:
         drawn = windows(step)

@@ -19,7 +19,11 @@ from tokenspace.staircase.alignment import alignment, cosine_gram, probe
 from tokenspace.staircase.decoder import Decoder
 from tokenspace.staircase.history import History, log_steps
 from tokenspace.staircase.state import Checkpoint, State, digest
-from tokenspace.staircase.text import attention_path_signature, prefix_bag_signature
+from tokenspace.staircase.text import (
+    attention_path_signature,
+    draw_windows,
+    prefix_bag_signature,
+)
 from tokenspace.staircase.tokens import followers, most_frequent
 
 Watch = Callable[[Decoder], dict[str, Tensor]]
@@ -150,7 +154,7 @@ def pretrain(
     start = state.step
     for step in range(start, steps + 1):
         state.step = step
-        loss = _loss(model, _windows(tokens, L + 1, batch, seed, step).to(device))
+        loss = _loss(model, draw_windows(tokens, L + 1, batch, seed, step).to(device))
         if step in wanted and step not in state.done:
             with torch.no_grad():
                 state.note({"loss": loss.detach()[None]} | (watch(model) if watch else {}))
@@ -173,11 +177,3 @@ def _loss(model: Decoder, windows: Int64[Tensor, "B window"]) -> Tensor:
     with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
         logits = model(windows[:, :-1])
     return F.cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
-
-
-def _windows(
-    tokens: Int64[Tensor, " n"], window: int, batch: int, seed: int, step: int
-) -> Int64[Tensor, "batch window"]:
-    g = torch.Generator().manual_seed(1_000_003 * (seed + 1) + step)
-    first = torch.randint(len(tokens) - window + 1, (batch,), generator=g)
-    return tokens[first[:, None] + torch.arange(window)]
