@@ -6,7 +6,6 @@ from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-import pyarrow.parquet as pq
 from huggingface_hub import cached_assets_path, constants
 
 from tokenspace.errors import SourceError, TableError
@@ -31,6 +30,8 @@ def model_file(entry: PackagedTable) -> Path:
 
 
 def _glove(path: Path, side: str, tensor: str | None) -> EmbeddingTable:
+    import pyarrow.parquet as pq  # a table reader, which only these words need
+
     if side == "output":
         raise TableError("glove has word vectors only; it has no output matrix.")
     table = load_npy(path / "glove_6B_50d_emb.npy", side, tensor)
