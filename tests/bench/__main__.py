@@ -51,8 +51,10 @@ def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:
         if row.theirs:
             theirs.append(in_process(name, "theirs", threads))
     peak = max(each["peak_mb"] for each in ours)
+    share = row.work[0] / row.work[1]
     if row.theirs:
-        pairs = [a["seconds"] / b["seconds"] for a, b in zip(ours, theirs, strict=True)]
+        of = "held_mb" if row.unit == "memory" else "seconds"
+        pairs = [a[of] / b[of] / share for a, b in zip(ours, theirs, strict=True)]
     else:
         pairs = [peak / row.target]
     return {
@@ -61,7 +63,7 @@ def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:
         "unit": row.unit,
         "ours_s": statistics.median(each["seconds"] for each in ours),
         "peer": row.peer,
-        "peer_s": statistics.median(each["seconds"] for each in theirs) if theirs else None,
+        "peer_s": share * statistics.median(each["seconds"] for each in theirs) if theirs else None,
         "ratio": statistics.median(pairs),
         "target": row.target if row.theirs else 1.0,
         "lower_is_better": True,
@@ -88,11 +90,18 @@ def measure(name: str, side: str) -> None:
     """Load outside the clock, call once inside it."""
     call = getattr(ROWS[name], side)()
     start = time.perf_counter()
-    call()
+    result = call()
     seconds = time.perf_counter() - start
     unit = 1024 if sys.platform != "darwin" else 1024**2
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-    print(json.dumps({"seconds": seconds, "peak_mb": peak}))
+    held_mb = held(result) if ROWS[name].unit == "memory" else 0.0
+    print(json.dumps({"seconds": seconds, "peak_mb": peak, "held_mb": held_mb}))
+
+
+def held(result: Any) -> float:
+    """MB of the tensors that a result is made of."""
+    tensors = result if isinstance(result, list) else vars(result).values()
+    return sum(tensor.nbytes for tensor in tensors) / 1e6
 
 
 if __name__ == "__main__":

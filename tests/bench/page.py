@@ -22,6 +22,8 @@ WHY = {
     "TwoNN": "the time goes to the neighbours.",
     "training": "a batch saves what each operation costs to start, not the arithmetic: it gains "
     "until the products themselves fill the cores.",
+    "curvature": "a block of points fits the cache, where a second thread gains little and, on a "
+    "busy machine, waits for the first.",
     "memory": "the table, its centred copy and PyTorch itself are held.",
 }
 
@@ -37,7 +39,7 @@ def write_page(rows: list[dict[str, Any]]) -> str:
         "a process of its own with the same threads. Below 1 we are faster; the mark is the "
         "target, the bar the median over pairs, the line its range.</p>",
         _figure(rows),
-        "<div>" + _table(rows).to_html(index=False, float_format="{:.2f}".format, border=0),
+        "<div>" + _table(rows).to_html(index=False, float_format=short, border=0),
         "</div><h2>Missed</h2>",
         "<ul>" + "".join(f"<li>{_missed(row)}</li>" for row in missed) + "</ul>"
         if missed
@@ -46,11 +48,16 @@ def write_page(rows: list[dict[str, Any]]) -> str:
     return "\n".join(parts)
 
 
+def short(number: float) -> str:
+    """Two decimals, or two digits of what would vanish in them."""
+    return f"{number:.2f}" if abs(number) >= 0.1 else f"{number:.2g}"
+
+
 def _missed(row: dict[str, Any]) -> str:
     over = row["ratio"] / row["target"] - 1
     why = WHY.get(row["name"].split(":")[0], "")
     where = f"{row['name']}, {row['threads']} thread(s)"
-    return escape(f"{where}: {row['ratio']:.2f}, {over:.0%} above {row['target']:.2f}; {why}")
+    return escape(f"{where}: {short(row['ratio'])}, {over:.0%} above {short(row['target'])}; {why}")
 
 
 def _table(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -84,6 +91,6 @@ def _figure(rows: list[dict[str, Any]]) -> str:
     axes.set(xlabel="ratio, ours over the peer's (threads in brackets)", xlim=(0, None))
     axes.invert_yaxis()
     told = "; ".join(
-        f"{label}: {row['ratio']:.2f}" for label, row in zip(labels, rows, strict=True)
+        f"{label}: {short(row['ratio'])}" for label, row in zip(labels, rows, strict=True)
     )
     return figures.svg(figure, "fig-bench", told)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tests.bench import curvature
 
 from tokenspace.hub import nearest
 from tokenspace.sources import load_table
@@ -15,7 +16,11 @@ Call = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison. `prepare` runs outside the clock and returns the call to time."""
+    """One comparison: each side prepares outside the clock and returns the call to time.
+
+    `unit` is "ratio" (of seconds), "peak MB" against the target alone, or "memory", a ratio of
+    the bytes that the results hold. `work` is how much each side does, where that isn't the same.
+    """
 
     part: str
     peer: str
@@ -24,6 +29,7 @@ class Row:
     theirs: Callable[[], Call] | None = None
     unit: str = "ratio"
     slow: bool = False
+    work: tuple[int, int] = (1, 1)
 
 
 def table(name: str) -> torch.Tensor:
@@ -193,5 +199,39 @@ ROWS = {
         1.1,
         lambda: flow_samples(True),
         lambda: flow_samples(False),
+    ),
+    "curvature: 10,000 points, n = 576": Row(
+        "curvature",
+        f"dense n × n, time of {curvature.DENSE} points scaled",
+        0.01,
+        curvature.by_vectors,
+        curvature.by_matrices,
+        work=(curvature.POINTS, curvature.DENSE),
+    ),
+    "curvature: bytes of 10,000 points, n = 576": Row(
+        "curvature",
+        f"dense n × n, results of {curvature.DENSE} points scaled",
+        0.01,
+        curvature.by_vectors,
+        curvature.by_matrices,
+        unit="memory",
+        work=(curvature.POINTS, curvature.DENSE),
+    ),
+    "curvature: n = 2,304": Row(
+        "curvature",
+        "as many numbers at n = 576",
+        1.25,
+        lambda: curvature.by_vectors(2304),
+        curvature.by_vectors,
+    ),
+    "curvature: n = 8,192": Row(
+        "curvature",
+        "as many numbers at n = 576",
+        1.25,
+        lambda: curvature.by_vectors(8192),
+        curvature.by_vectors,
+    ),
+    "memory: SmolLM2 loaded and read": Row(
+        "curvature", "2,000 MB", 2000, curvature.model_read, unit="peak MB"
     ),
 }
