@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.curvature.tiny import WORDS, gpt2, llama, tokenizer
+from tests.curvature.tiny import WORDS, gpt2, llama, neox, tokenizer
 from torch import nn
 
 from tokenspace.curvature import curvature, encode, lens, load_reader, read, reader_of
@@ -34,12 +34,16 @@ def with_squash():
         (llama(), "model.norm", False),
         (llama(tied=True), "model.norm", True),
         (gpt2(), "transformer.ln_f", True),
+        (neox(), "gpt_neox.final_layer_norm", False),
+        (neox(tied=True), "gpt_neox.final_layer_norm", True),
     ],
 )
-def test_the_final_norm_is_found_and_tying_is_said(model, norm, tied):
-    found = reader_of(model)
-    assert (found.norm, found.tied) == (norm, tied)
-    assert found.lens_error < 1e-5
+def test_of_any_family_the_final_norm_is_found_and_tying_is_said(model, norm, tied, tmp_path):
+    model.save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    for found in (reader_of(model), load_reader(tmp_path)):
+        assert (found.norm, found.tied) == (norm, tied)
+        assert found.lens_error < 1e-5
 
 
 def test_a_norm_that_is_not_found_is_asked_for():
@@ -78,7 +82,7 @@ def test_a_model_without_an_output_matrix_is_refused():
 # --- logits of layers
 
 
-@pytest.mark.parametrize("model", [llama(), llama(tied=True), gpt2()])
+@pytest.mark.parametrize("model", [llama(), llama(tied=True), gpt2(), neox()])
 def test_the_last_layers_lens_is_the_model(model):
     logits = model(torch.tensor(IDS[1:2])).logits[0].detach()
     found = lens(reader_of(model), IDS[1])
@@ -97,7 +101,7 @@ def test_an_early_layer_is_normed_by_its_own_statistics():
 # --- points
 
 
-@pytest.mark.parametrize("model", [llama(), gpt2()])
+@pytest.mark.parametrize("model", [llama(), gpt2(), neox()])
 def test_points_are_those_of_the_models_own_logits(model):
     found = read(reader_of(model), IDS)
     row = model(torch.tensor(IDS[1:2])).logits[0].double().softmax(-1)

@@ -5,6 +5,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
@@ -38,6 +40,20 @@ def gpt2(seed: int = 0) -> GPT2LMHeadModel:
         initializer_range=0.5,
     )
     return GPT2LMHeadModel(config).eval()
+
+
+def neox(tied: bool = False, seed: int = 0) -> GPTNeoXForCausalLM:
+    torch.manual_seed(seed)
+    config = GPTNeoXConfig(
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        vocab_size=len(WORDS),
+        tie_word_embeddings=tied,
+        initializer_range=0.5,
+    )
+    return GPTNeoXForCausalLM(config).eval()
 
 
 def tokenizer(adds_bos: bool = True, has_bos: bool = True) -> PreTrainedTokenizerFast:
