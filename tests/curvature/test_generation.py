@@ -192,6 +192,17 @@ def test_a_saved_model_is_read_again(tmp_path):
     )
 
 
+def test_a_model_spread_over_devices_in_its_own_type_reads_the_same(tmp_path):
+    model = neox().bfloat16()
+    model.save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    found = load_reader(tmp_path, dtype="auto", device_map="auto")
+    assert found.rows.dtype == torch.bfloat16
+    torch.testing.assert_close(
+        read(found, IDS).points.z, read(reader_of(model), IDS).points.z, rtol=0, atol=1e-6
+    )
+
+
 def test_what_is_no_model_says_so(tmp_path):
     with pytest.raises(SourceError, match="can't be loaded as a causal model"):
         load_reader(tmp_path)

@@ -73,8 +73,7 @@ def read(
         real = torch.arange(width)[None] < torch.tensor([len(row) for row in batch])[:, None]
         state, logits = run(reader.model, padded, real.to(device).long())
         real = real.to(state.device)
-        part = points_of(state[real], logits[real.to(logits.device)], reader.rows, centre=centre)
-        parts.append(part)
+        parts.append(points_of(state[real], logits[real], reader.rows, centre=centre))
     text = torch.cat([torch.full((len(row),), i) for i, row in enumerate(ids)])
     position = torch.cat([torch.arange(len(row)) for row in ids])
     return Reading(join(parts), [list(row) for row in ids], text, position)

@@ -97,7 +97,7 @@ def reader_of(model: Any, tokenizer: Any = None, *, norm: str | None = None) -> 
     ids = torch.arange(min(4, len(head.weight)), device=model.device)[None]
     with _Outputs(norms) as outputs:
         state, logits = run(model, ids)
-    last = [name for name, output in outputs.items() if torch.equal(output, state)]
+    last = [name for name, output in outputs.items() if torch.equal(output.to(state.device), state)]
     if norm not in (None, NO_NORM) and norm not in last:
         raise ParameterError(
             f"The output of {norm} isn't what the output matrix reads. {_asks(norms)}"
@@ -144,7 +144,7 @@ class _Outputs(dict):
 
 @torch.no_grad()
 def run(model: Any, ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """What the output matrix reads (N L n), and the model's own logits (N L V).
+    """What the output matrix reads (N L n), and the model's own logits (N L V), on one device.
 
     >>> from transformers import LlamaConfig, LlamaForCausalLM
     >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, vocab_size=9)
@@ -164,7 +164,7 @@ def run(model: Any, ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Te
             f"{type(model).__name__} called its output matrix {len(seen)} times in one pass; its "
             "states can't be read there."
         )
-    return seen[0], logits
+    return seen[0], logits.to(seen[0].device)  # a sharded model gives them back where it began
 
 
 @torch.no_grad()
