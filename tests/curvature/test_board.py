@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import chess
 import numpy as np
 import pytest
 import torch
@@ -28,6 +29,7 @@ from tokenspace.curvature.board import (
 )
 from tokenspace.curvature.connection import curvature
 from tokenspace.curvature.coupling import (
+    by_piece,
     by_square,
     coupling_over_games,
     coupling_ratio,
@@ -36,6 +38,7 @@ from tokenspace.curvature.coupling import (
     random_planes,
     rotated_cosine,
 )
+from tokenspace.curvature.positions import VALUES
 from tokenspace.errors import ParameterError
 
 KING = king_distance()
@@ -46,8 +49,6 @@ def gram(x):
 
 
 def test_the_distance_is_that_of_a_king():
-    import chess
-
     found = [[chess.square_distance(i, j) for j in range(64)] for i in range(64)]
     assert found == KING.tolist()
 
@@ -220,3 +221,36 @@ def test_a_world_vector_of_nothing_is_said():
     for statistic in (kappa, rotated_cosine):
         with pytest.raises(ParameterError, match="1 of 3 world vectors are 0"):
             statistic(random_planes(2, 5, 0), world)
+
+
+def pieces(seed, strength, games=20, plies=15):
+    """κ that grows with the value of a piece where its fact holds, by `strength`."""
+    generator = torch.Generator().manual_seed(seed)
+    kind = torch.arange(60) % 6 + 1
+    N = games * plies
+    holds = torch.rand(N, 60, generator=generator) < 0.3
+    value = torch.tensor([VALUES[k] for k in kind.tolist()]).double()
+    kappa = torch.rand(N, 60, generator=generator).double() * (1 + strength * value * holds)
+    return kappa, holds, kind, torch.arange(N) // plies, torch.arange(N) % plies
+
+
+def test_the_value_of_pieces_is_found_where_it_is():
+    found = by_piece(*pieces(0, 0.2), draws=39, seed=0)
+    assert found["value"].value > 0.6
+    assert found["value"].value > found["value"].null.max()
+    ratios = [found[chess.piece_name(k)].value for k in (1, 3, 4, 5)]
+    assert ratios == sorted(ratios)
+    assert found["king"].value == pytest.approx(1, abs=0.1)
+
+
+def test_the_value_of_pieces_is_not_found_where_it_is_not():
+    p = [by_piece(*pieces(seed, 0.0), draws=19, seed=seed)["value"].p for seed in range(20)]
+    assert np.mean(np.array(p) <= 0.05) <= 0.2
+
+
+def test_a_fact_that_never_holds_takes_no_part():
+    kappa, holds, kind, game, place = pieces(1, 0.2)
+    holds[:, kind == chess.KNIGHT] = False
+    found = by_piece(kappa, holds, kind, game, place, draws=9, seed=0)
+    assert math.isnan(found["knight"].value)
+    assert found["value"].value > 0.6

@@ -13,6 +13,8 @@ from tokenspace.curvature.board import (
     quadrants,
     square_permutations,
 )
+from tokenspace.curvature.boardpoints import BoardPoints, square_cosines, square_points, text_points
+from tokenspace.curvature.boardreading import BoardReading, board_tests, read_board
 from tokenspace.curvature.chessmodel import (
     ChessModel,
     ChessRecipe,
@@ -24,6 +26,7 @@ from tokenspace.curvature.chessmodel import (
     train_chess,
     untrained_chess,
 )
+from tokenspace.curvature.chesstext import encode_game, movetext
 from tokenspace.curvature.companion import (
     companion_curvature,
     companion_form,
@@ -41,10 +44,12 @@ from tokenspace.curvature.connection import (
     turned,
 )
 from tokenspace.curvature.coupling import (
+    by_piece,
     by_square,
     coupling_over_games,
     coupling_ratio,
     coupling_test,
+    held_ratio,
     kappa,
     random_planes,
     rotated_cosine,
@@ -122,6 +127,8 @@ __all__ = [
     "FACTS",
     "READOUTS",
     "REASONS",
+    "BoardPoints",
+    "BoardReading",
     "ChessModel",
     "ChessRecipe",
     "Curvature",
@@ -139,6 +146,8 @@ __all__ = [
     "auc",
     "bag_of_tokens",
     "board_of",
+    "board_tests",
+    "by_piece",
     "by_square",
     "cap_area",
     "charge",
@@ -157,6 +166,7 @@ __all__ = [
     "curvature_on",
     "direction",
     "encode",
+    "encode_game",
     "entropy",
     "facts",
     "facts_along",
@@ -167,6 +177,7 @@ __all__ = [
     "game_permutation",
     "games_of",
     "held_out",
+    "held_ratio",
     "holm",
     "holonomy",
     "jensen_shannon",
@@ -182,6 +193,7 @@ __all__ = [
     "mantel",
     "mantel_test",
     "mean",
+    "movetext",
     "one_form",
     "orthogonality",
     "over_texts",
@@ -199,6 +211,7 @@ __all__ = [
     "random_planes",
     "rank_correlation",
     "read",
+    "read_board",
     "reader_of",
     "replay",
     "rotated_cosine",
@@ -209,11 +222,14 @@ __all__ = [
     "shift_null",
     "shuffled_auc",
     "sphere_form",
+    "square_cosines",
     "square_permutations",
+    "square_points",
     "status_names",
     "swap_divergence",
     "swap_table",
     "tangent",
+    "text_points",
     "tokens_of",
     "top_two",
     "train_chess",
