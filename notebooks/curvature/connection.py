@@ -17,22 +17,30 @@
 #
 # ```{admonition} What the paper says
 # :class: paper
+# - Language models are sensitive to a change of a single token where the predicted distribution is spread over several.
 # - $z$ is the last hidden activation, scaled to length 1; logits are $Vz$; $v_1, v_2$ are the rows of the two most probable tokens, $p_1, p_2$ their probabilities.
 # - The **probability charge** $q = 4 p_1 p_2$ is 0 when the model is certain and 1 when two tokens are equally likely.
-# - The **connection** is $A_\mu(z) = q\,[-(\mu\cdot v_1)\, z\wedge v_2 + (\mu\cdot v_2)\, z\wedge v_1]$, and parallel transport along a path is $P\exp(-\int A)$.
-# - Its **curvature** $R = \partial_\mu A_\nu - \partial_\nu A_\mu - [A_\nu, A_\mu]$ is measured by small closed loops, four of which make a clover.
-# - So the error that sampling makes is related to the model's internal state, through $q$ and the three vectors.
+# - The triple wedge $4\, z\wedge p_1v_1\wedge p_2v_2$, contracted with a tangent vector $\mu$, is a **connection** with values in $\mathfrak{so}(n)$: $A_\mu(z) = q\,[-(\mu\cdot v_1)\, z\wedge v_2 + (\mu\cdot v_2)\, z\wedge v_1]$. It depends only on the geometry of the token embeddings.
+# - Parallel transport along a path is $P\exp(-\int A)$. The **curvature** $R = \partial_\mu A_\nu - \partial_\nu A_\mu - [A_\nu, A_\mu]$ is measured by small closed loops, four of which make a clover.
 # ```
 #
-# ```{admonition} What we add
-# :class: differs
-# We could read the abstract, the opening and notes of the paper, not its code. **Conventions are ours**: $a\wedge b = ab^\top - ba^\top$; rows are scaled to length 1, written $a$ and $b$; $q$ is held fixed when differentiating. So are the closed form of the curvature, the companion form, and every check.
+# ```{admonition} Where the paper is silent, and what we chose
+# :class: reconstructed
+# We could read the paper's abstract, its opening and notes on the rest, not its code. It may say more than we know.
+# - **Rows** are scaled to length 1, written $a$ and $b$, and not centred. Centred rows are compared below.
+# - **The state** is what the output matrix reads: after the final norm and its gain.
+# - **The charge** is held fixed when differentiating, since the form is said to depend on the geometry of the embeddings alone. A live charge is compared below.
+# - **The plane** of $\mu$ and $\nu$ is the one that the three vectors single out.
+# - **Signs**: $x\wedge y = xy^\top - yx^\top$ and $D = d + A$; the size of a matrix is $\|M\|^2 = \tfrac12\operatorname{tr} M^\top M$, the speed at which it turns its plane.
+#
+# The derivation of $q$, the closed form of the curvature, the companion form and every check are our additions.
 # ```
 
 # %% tags=["parameters"]
 seed: int = 0
 device: str = "auto"
 model: str = "smollm2"  # a packaged model, a folder, an id on the Hub, or "untrained"
+sharded: bool = False  # over all GPUs by accelerate, in the model's own number type
 length: int = 7  # tokens that the model adds to each prompt
 prompts_used: int = 33
 draws: int = 1000  # resampled sets of prompts for each interval
@@ -72,7 +80,7 @@ def slope(x, y):
 # %% [markdown]
 # ## Why two tokens, and why their product
 #
-# The gradient of the log-normalizer $\log\sum_i e^{v_i\cdot h}$ is the **mean row** $m = \sum_i p_i v_i$: what the model would say if it could say everything at once. Sampling replaces $m$ by one row $v$. The expected squared error is the trace of the covariance of the rows,
+# Let $h$ be the model's last state, so that token $i$ with row $v_i$ has the logit $v_i\cdot h$. The gradient of the log-normalizer $\log\sum_i e^{v_i\cdot h}$ is the **mean row** $m = \sum_i p_i v_i$: what the model would say if it could say everything at once. Sampling replaces $m$ by one row $v$. The expected squared error is the trace of the covariance of the rows,
 #
 # $$
 # \mathrm E\,|v - m|^2 = \sum_i p_i\,|v_i - m|^2 .
@@ -91,7 +99,6 @@ pair = draw(2, 5)
 p = torch.linspace(0.02, 0.98, 25, dtype=torch.float64)
 laws = torch.stack([p, 1 - p], dim=1)
 normalised = 4 * cv.sampling_error(laws, pair) / (pair[0] - pair[1]).square().sum()
-worst = float((normalised - cv.charge(p, 1 - p)).abs().max())
 
 picks = torch.multinomial(laws, 2000, replacement=True, generator=generator)
 sampled = (pair[picks] - cv.mean(laws, pair)[:, None]).square().sum(-1).mean(1)
@@ -99,9 +106,9 @@ sampled = 4 * sampled / (pair[0] - pair[1]).square().sum()
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(5.2, 3.2))
-axes.plot(p, normalised, color=BLUE, label="normalised error, exact")
-axes.plot(p, sampled, "o", color=AMBER, ms=4, label="by sampling")
-axes.plot(p, cv.charge(p, 1 - p), "--", color=MUTED, label=r"$4p_1p_2$")
+axes.plot(p, normalised, color=BLUE, label="normalised error, trace of the covariance")
+axes.plot(p, cv.charge(p, 1 - p), ":", color=INK, lw=2.5, label=r"charge $4p_1p_2$")
+axes.plot(p, sampled, "o", color=AMBER, ms=4, label="normalised error, by sampling")
 axes.set(xlabel="probability of one of two tokens", ylabel="error over its largest value")
 axes.legend(loc="lower center", fontsize=9)
 page.show(
@@ -117,7 +124,19 @@ page.show(
 #
 # ## A plane, and a rotation for every direction
 #
-# The unit rows $a, b$ span a plane, and $B = a\wedge b$ is the matrix that turns it: $B\mu = a\,(b\cdot\mu) - b\,(a\cdot\mu)$. Collecting terms in the paper's formula gives
+# Where does a rotation come from? Let the state move by $dh$. With two tokens $dp_1 = -dp_2 = p_1p_2\,(v_1 - v_2)\cdot dh$, so the mean row moves by $dm = (v_1 - v_2)\,dp_1$, and
+#
+# $$
+# m\wedge dm = -p_1p_2\,\big((v_1 - v_2)\cdot dh\big)\; v_1\wedge v_2 .
+# $$ (eq-mean-turns)
+#
+# The mean row turns in the plane of the two rows, at a rate with $p_1p_2$ in it: again the charge. The paper's form takes the state in as well. A wedge of three vectors is contracted with $\mu$ by pairing $\mu$ with each in turn, with alternating sign:
+#
+# $$
+# q\; z\wedge v_1\wedge v_2 \;\longmapsto\; q\,\big[(\mu\cdot z)\, v_1\wedge v_2 - (\mu\cdot v_1)\, z\wedge v_2 + (\mu\cdot v_2)\, z\wedge v_1\big] .
+# $$
+#
+# $z$ has length 1 and stays on the sphere, so $\mu$ is at right angles to it and the first term is 0. The others are $A_\mu(z)$ above. Write $B = a\wedge b$ for the matrix that turns the plane of the unit rows, $B\mu = a\,(b\cdot\mu) - b\,(a\cdot\mu)$, and collect terms:
 #
 # $$
 # A_z(\mu) = q\; z\wedge B\mu .
@@ -167,19 +186,25 @@ arrows = ((z_, "z", INK), (a_, "a", BLUE), (b_, "b", TEAL), (normal, r"$\hat n$"
 for vector, name, colour in arrows:
     axes.quiver(0, 0, 0, *vector.tolist(), color=colour, arrow_length_ratio=0.08)
     axes.text(*(1.1 * vector).tolist(), name, color=colour, fontsize=13)
-axes.set(xlim=(-0.2, 1), ylim=(-0.2, 1), zlim=(0, 1), xticks=[], yticks=[], zticks=[])
+shadow = z_ - normal * (normal @ z_)
+axes.plot(*torch.stack([z_, shadow, 0 * shadow]).T.numpy(), "--", color=MUTED, lw=1.2)
+axes.text(*(shadow + torch.tensor([0.04, -0.02, 0.0])).tolist(), r"$\Pi z$", color=MUTED)
+axes.set(xlim=(-0.1, 0.9), ylim=(-0.1, 0.9), zlim=(0, 0.9))
 axes.view_init(elev=18, azim=-62)
+axes.set_axis_off()
 page.show(
     figure,
     name="fig-candidates",
-    caption=r"A state $z$, the plane of the two unit rows $a$ and $b$, and $\hat n$, the direction "
-    "of what the plane misses of $z$.",
-    alt="Three arrows from one point: z above a shaded plane spanned by a and b, and n upright "
-    "on the plane.",
+    caption=r"A state $z$, the plane of the two unit rows $a$ and $b$, the part $\Pi z$ of $z$ that "
+    r"lies in the plane, and $\hat n$, the direction of the part that doesn't.",
+    alt="Four arrows from one point: a and b in a shaded plane, z above it with its shadow on the "
+    "plane, and n upright on it.",
 )
 
 # %% [markdown]
 # ## What transport does: the sphere first
+#
+# **Transport** along a path $z(t)$ adds up all these small rotations, in order: $U' = -A_z(z')\,U$ from $U = I$, for which $P\exp(-\int A)$ is the short form. Around a closed loop what is left is its **holonomy** $H$, a rotation. If rotations commuted, it would depend on $\int A$ alone; curvature is what a small loop leaves per area.
 #
 # Before any loops with tokens, one with a known answer. On the sphere carry a vector along a closed path without ever turning it within the surface: the form is $A_z(\mu) = z\wedge\mu$. Back at the start, the vector has turned by the **solid angle** of the loop. Around a cap of half-angle $\theta$ that is $2\pi(1-\cos\theta)$.
 
@@ -189,16 +214,17 @@ half_angles = torch.linspace(0.05, 1.5, 24).tolist()
 turned_by = []
 for theta in half_angles:
     H = cv.transport(cv.sphere_form, cv.circle(pole, x, y, theta), 128)
-    angle = cv.turned_angle(H)
+    angle = cv.turned_angle(H)  # in [0, π], and from θ = π/3 on the turn is more than π
     turned_by.append(angle if theta < math.pi / 3 else 2 * math.pi - angle)
 solid = [cv.cap_area(theta) for theta in half_angles]
 cap_error = max(abs(s - t) for s, t in zip(solid, turned_by, strict=True))
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(5.2, 3.2))
-axes.plot(solid, solid, "--", color=MUTED, label="equal")
-axes.plot(solid, turned_by, "o", color=BLUE, ms=4, label="transported")
-axes.set(xlabel="solid angle of the cap (steradians)", ylabel="turn after one loop (radians)")
+degrees = [math.degrees(theta) for theta in half_angles]
+axes.plot(degrees, solid, color=MUTED, label=r"solid angle $2\pi(1-\cos\theta)$")
+axes.plot(degrees, turned_by, "o", color=BLUE, ms=4, label="turn after one loop")
+axes.set(xlabel="half-angle θ of the cap (degrees)", ylabel="steradians, radians")
 axes.legend()
 page.show(
     figure,
@@ -206,7 +232,7 @@ page.show(
     caption="Transport around spherical caps. Beyond a turn of π the angle of the matrix is "
     "counted the other way round, since a rotation by more than π can't be told from one by less "
     "in the other direction.",
-    alt="Dots on the diagonal: the turn after a loop equals the solid angle of the cap.",
+    alt="Dots on a rising curve: the turn after a loop equals the solid angle of the cap.",
 )
 page.claim(
     "curvature-solid-angle",
@@ -221,24 +247,24 @@ page.claim(
 # %% [markdown]
 # ## The curvature, in closed form
 #
-# For a plane one can do the same with {eq}`eq-form`. With $P = I - zz^\top$ and $q$, $a$, $b$ fixed, $\partial_\mu A_\nu = q\,\mu\wedge B\nu$, and $[z\wedge x, z\wedge y] = -Px\wedge Py$. So
+# Now the form of the two tokens, in any dimension. With $P = I - zz^\top$ and $q$, $a$, $b$ fixed, {eq}`eq-form` gives $\partial_\mu A_\nu = q\,\mu\wedge B\nu$, and $[z\wedge x, z\wedge y] = -Px\wedge Py$. So
 #
 # $$
 # R(\mu,\nu) = q\,(\mu\wedge B\nu - \nu\wedge B\mu) - q^2\, PB\mu\wedge PB\nu .
 # $$ (eq-r)
 #
-# There is one plane that the three vectors single out: that of $Pa$ and $Pb$, with an orthonormal basis $e_1, e_2$. On it everything collapses to
+# There is one plane of directions that the three vectors single out: that of $Pa$ and $Pb$, with an orthonormal basis $e_1, e_2$ (Gram–Schmidt). Take $\mu = e_1$ and $\nu = e_2$. Then everything happens in the three dimensions of $z, e_1, e_2$, and {eq}`eq-r-three` is the answer already: $\mu\times\nu = z$ there, so its first part is $q^2\tau^2[z]_\times = -q^2\tau^2\,e_1\wedge e_2$ and its second $q\,[c\times z]_\times = q\,z\wedge c$. In words of any dimension,
 #
 # $$
 # R = q\,D_0\; z\wedge\hat n \;-\; q^2 D^2\; e_1\wedge e_2, \qquad
 # \|R\|^2 = q^2 D_0^2\,|\Pi_{ab}\,z|^2 + q^4 D^4 ,
 # $$ (eq-closed)
 #
-# where $D_0 = |a\wedge b|$ is the sine of the angle between the rows, $\hat n$ the unit vector of the part of $z$ outside their plane, $\Pi_{ab}$ the projection on that plane, and $D = |z\wedge a\wedge b|$ the volume of the three. Everything happens in the three dimensions of $z, e_1, e_2$, and a skew matrix of three dimensions has rank 2: **$R$ turns one plane and nothing else.** Two vectors of length $n$ say all of it; no $n\times n$ matrix is needed.
+# where $D_0 = |a\wedge b|$ is the sine of the angle between the rows, $\hat n = c/D_0$ the unit vector of the part of $z$ outside their plane, $\Pi_{ab}$ the projection on that plane, and $D = \tau = |z\wedge a\wedge b|$ the volume of the three. A skew matrix of three dimensions has rank 2: **$R$ turns one plane and nothing else.** Two vectors of length $n$ say all of it; no $n\times n$ matrix is needed.
 #
 # Notes on the paper say that $|z\wedge v_1\wedge v_2|$ is large when $z$ lies in the span of the two rows. It is the volume of three vectors, and vanishes there.
 #
-# Loops give an independent check. A square of side $\varepsilon$ returns $I - \varepsilon^2 R + O(\varepsilon^3)$; the mean over four squares around the point, a clover, cancels the odd orders. The *slopes* of the errors tell whether the formula is right, more sharply than any single value.
+# Loops give an independent check. The loop around a square of side $\varepsilon$, a **plaquette**, returns $I - \varepsilon^2 R + O(\varepsilon^3)$; the mean over the four squares that meet at the point, a **clover**, cancels the odd orders. The *slopes* of the errors tell whether the formula is right, more sharply than any single value.
 
 # %%
 h, v1, v2 = draw(3, loops, 12)
@@ -290,9 +316,34 @@ for name, order in (("plaquette", 1), ("clover", 2)):
     )
 
 # %% [markdown]
+# The abstract says that the form depends on the geometry of the embeddings alone. So it must turn with them; and the origin from which the rows are measured is part of that geometry, although softmax doesn't see it.
+
+# %%
+turn = torch.linalg.qr(draw(12, 12)).Q
+together = (x @ turn.T for x in (toy.z, toy.v1, toy.v2))
+rotated = cv.curvature(cv.assemble(*together, (toy.p1, toy.p2), (ids, ids)))
+left_over = float((rotated.dense() - turn @ R.dense() @ turn.T).abs().max())
+shift = draw(12)
+shifted = cv.assemble(toy.z, toy.v1 + shift, toy.v2 + shift, (toy.p1, toy.p2), (ids, ids))
+by_shift = float((cv.curvature(shifted).norm() / R.norm()).log().abs().median().exp())
+
+# %% tags=["hide-input"]
+page.claim(
+    "curvature-embedding-geometry",
+    statement="The curvature is made of geometry: turned together, state and rows turn it along.",
+    source="stated",
+    paper="a 1-form that depends only on the geometry of the token embeddings",
+    ours=left_over,
+    band=(0, 1e-12),
+    control="adding one random vector to every row, which leaves all probabilities as they are, "
+    f"changes ‖R‖ by a factor of {by_shift:.1f} in the median",
+    scale=f"{loops} random points, n = 12, one random rotation; largest entry left over",
+)
+
+# %% [markdown]
 # ## A companion, and why it is not enough
 #
-# A simpler form suggests itself. Let $u = m/|m|$ be the direction of the mean row and follow it: $\omega = du\wedge u$. With temperature $T$ and $C$ the covariance of {eq}`eq-error`, $du(v) = (I - uu^\top)\,C v/(T|m|)$. Both $d\omega$ and the commutator are multiples of $du(v)\wedge du(w)$: the first $-2$, the second $-1$. With $D = d - \omega$ the curvature is $-d\omega + \omega\wedge\omega$, a factor $2 - 1 = 1$. Adding them naively gives $-2 - 1 = -3$: a sign of convention changes the *size* of the answer.
+# A simpler form suggests itself, without $z$. Let $u = m/|m|$ be the direction of the mean row, $du(v)$ how it moves when the state moves along $v$, and follow it: $\omega(v) = du(v)\wedge u$. With temperature $T$ and $C = \sum_i p_i (v_i - m)(v_i - m)^\top$, whose trace is {eq}`eq-error`, $du(v) = (I - uu^\top)\,C v/(T|m|)$. For two directions $v$ and $w$, both $d\omega$ and the commutator $\omega\wedge\omega = [\omega(v), \omega(w)]$ are multiples of $du(v)\wedge du(w)$: the first $-2$, the second $-1$. The direction $u$ is carried along by $D = d - \omega$, whose curvature is $-d\omega + \omega\wedge\omega$, a factor $2 - 1 = 1$. Adding them naively gives $-2 - 1 = -3$: a sign of convention changes the *size* of the answer.
 
 # %%
 V9 = draw(9, 5)
@@ -324,10 +375,10 @@ page.claim(
     "curvature-companion-factor",
     statement="The companion form has curvature du∧du, with factor one.",
     source="ours",
-    ours=factors[0],
-    band=(1 - 1e-4, 1 + 1e-4),
-    control=f"the naive sign: {factors[1]:.4f}",
-    scale="nine random tokens, n = 5, dω by finite differences",
+    ours=abs(factors[0] - 1),
+    band=(0, 1e-4),
+    control=f"the naive sign gives a factor of {factors[1]:.4f}",
+    scale="nine random tokens, n = 5, dω by finite differences; distance of the factor from one",
 )
 
 # %% [markdown]
@@ -335,7 +386,7 @@ page.claim(
 #
 # ## A real model
 #
-# Now the states and rows of a model. $z$ is the state that the output matrix reads, so after the final norm and its gain. Here is a passage that the model continues by itself, with each generation point coloured by the charge: what could have come instead is in the tooltip.
+# Now the states and rows of a model: each place where it chooses a token is a point with a $z$, two rows and two probabilities. Another model takes one parameter, such as `-p model=gemma`, a folder, or an id on the Hub.
 
 # %% tags=["hide-input"]
 PROMPTS = [
@@ -354,11 +405,14 @@ PROMPTS = [
 
 if model == "untrained":
     reader = cv.untrained_reader(PROMPTS, seed=seed)
+elif sharded:
+    reader = cv.load_reader(model, dtype="auto", device_map="auto")
 else:
     reader = cv.load_reader(model, device=page.device)
-prompts = cv.encode(reader, PROMPTS, bos=reader.tokenizer.bos_token_id is not None)
+bos = reader.tokenizer.bos_token_id
+prompts = cv.encode(reader, PROMPTS, bos=bos is not None)
 texts = cv.continue_greedily(reader, prompts, length)
-passage = cv.continue_greedily(reader, prompts[1:2], 10 * length)
+passage = cv.continue_greedily(reader, prompts[:4][-1:], 6 * length)
 reading = cv.read(reader, passage)
 
 # %% tags=["hide-input"]
@@ -385,6 +439,11 @@ def coloured(reading):
     return '<p style="line-height: 2">' + "".join(spans) + "</p>"
 
 
+page.say(
+    "A passage that the model continues by itself, always with the likeliest token. The darker a "
+    "token's ground, the larger the charge where it was chosen; the two candidates are in the "
+    "tooltip, and those of the largest charge in {numref}`tbl-blurry`."
+)
 page.say(coloured(reading))
 
 # %% tags=["hide-input"]
@@ -401,23 +460,24 @@ page.table(
             "q": points.q[order].cpu(),
             "‖R‖": cv.curvature(points).norm()[order].cpu(),
         }
-    ),
+    ).round(2),
     name="tbl-blurry",
     caption=f"The points of largest charge in one passage of {model}, greedy continuation.",
 )
 
 # %% tags=["hide-input"]
 page.say(
-    f"Model {model}: final norm `{reader.norm}`, output matrix "
-    f"{'tied to' if reader.tied else 'apart from'} the embedding, token ids of the first prompt "
-    f"{prompts[0]} (a BOS in front if the tokenizer has one). Points left out of the passage: "
-    f"{points.excluded or 'none'}. `V z` and the model's logits differ by {reader.lens_error:.0e}."
+    f"The model is {model}; its final norm is `{reader.norm}`, and its output matrix is "
+    f"{'tied to' if reader.tied else 'apart from'} the embedding. Every text begins with "
+    f"{'no mark' if bos is None else f'the mark `{word(bos)}` (BOS)'}. Points left out of the "
+    f"passage: {points.excluded or 'none'}. Logits recomputed from the states differ from the "
+    f"model's own by {reader.lens_error:.1g} of the largest."
 )
 
 # %% [markdown]
 # ### Frozen or live charge, raw or centred rows
 #
-# Two choices change the numbers and are not settled by the text. If the charge is differentiated too, the curvature gains a term $dq\wedge(z\wedge B)$, and since logits are steep that term dominates. And softmax doesn't change when one vector is added to all rows, but the connection does. We use a frozen charge and raw rows, and report the other choices here.
+# Two choices change the numbers and are not settled by what we could read. If the charge is differentiated too, the curvature gains the term $dq(\mu)\, z\wedge B\nu - dq(\nu)\, z\wedge B\mu$, and since logits are steep that term dominates. And softmax doesn't change when one vector is added to all rows, but the connection does: rows may be centred by taking their mean off. We use a frozen charge and raw rows, and report the other choices here.
 
 # %%
 everything = cv.read(reader, texts).points
@@ -446,13 +506,17 @@ page.say(
 # %% [markdown]
 # ## Does it tell how much a token matters?
 #
-# At each point that the model adds to the prompts, take the likeliest token, and then the runner-up instead, and compare what the model expects next: the Jensen–Shannon divergence between the two distributions, in nats. If curvature measures sensitivity, it should go along with that divergence.
+# At each point that the model adds to the prompts, take the likeliest token, and then the runner-up instead, and compare what the model expects next: the Jensen–Shannon divergence (JS) between the two distributions, which is 0 when the swap makes no difference and $\log 2 \approx 0.69$ nats when the two futures share no token. If the charge, or the curvature, or the spread of the distribution (its entropy) tells sensitivity, it should go along with that divergence. We call a rank correlation a finding from 0.2 on.
 #
 # One trap lies close by. The *expected* damage of sampling contains the probability that the other token is drawn, $p_1 p_2$, and $q$ is $4 p_1 p_2$. Their correlation is high by construction and shows nothing. The honest question is about the divergence **given** the swap.
 
 # %%
 since = [len(row) - 1 for row in prompts]
 table = cv.swap_table(reader, [t[:-1] for t in texts], since)
+
+
+NAMES = {"norm": "‖R‖", "norm at q = 1": "‖R‖ at q = 1", "row distance": "|v₁ − v₂|"}
+TARGETS = {"js": "JS given the swap", "expected": "p₁p₂ · JS"}
 
 
 def judged(column, target="js", given=None):
@@ -463,36 +527,44 @@ def judged(column, target="js", given=None):
         return cv.rank_correlation(t[column].to_numpy(), t[target].to_numpy(), other)
 
     interval = cv.over_texts(table, rho, draws, seed)
-    return *interval, cv.shift_null(table, rho, target, draws, seed)
+    return dict(
+        zip(("ρ", "low", "high"), interval, strict=True),
+        chance=cv.shift_null(table, rho, target, draws, seed),
+    )
 
 
-swapped = "JS given the swap"
-rows = [(name, swapped, *judged(name)) for name in cv.READOUTS]
-rows += [
-    (f"{name}, {given} partialled out", swapped, *judged(name, given=given))
-    for name, given in (("norm", "q"), ("norm at q = 1", "row distance"))
-]
-rows.append(("q", "p₁p₂ · JS", *judged("q", "expected")))
-found = pd.DataFrame(rows, columns=["readout", "against", "ρ", "low", "high", "chance"])
-by_name = found.set_index(["readout", "against"])
+tried = [(name, "js", None) for name in cv.READOUTS]
+tried += [("norm", "js", "q"), ("norm at q = 1", "js", "row distance"), ("q", "expected", None)]
+found = {each: judged(*each) for each in tried}
 
 # %% tags=["hide-input"]
 page.table(
-    found,
+    pd.DataFrame(
+        {
+            "readout": NAMES.get(name, name)
+            + (f", {NAMES.get(given, given)} taken out" if given else ""),
+            "against": TARGETS[target],
+            **row,
+        }
+        for (name, target, given), row in found.items()
+    ).round(2),
     name="tbl-sensitivity",
     caption=(
-        f"Spearman correlations over {len(table)} points of {table.text.nunique()} prompts, with "
-        f"95 % intervals from {draws:,} resamplings of whole prompts. Chance: 95 % of |ρ| when "
-        f"the divergences are moved along the points. {len(rows)} were tried: an interval that "
-        "barely misses zero is no finding."
+        f"Spearman's ρ over {len(table)} points of {table.text.nunique()} prompts, with 95 % "
+        f"intervals from {draws:,} resamplings of whole prompts. Chance: what |ρ| stays below in "
+        "95 % of shifts of the divergences along the points, which keep neighbours together. "
+        "Taken out: correlation of what is left of both rankings when that of the other quantity "
+        f"is fitted. {len(found)} were tried: an interval that barely misses zero is no finding."
     ),
 )
+
+# %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(8.4, 3.2))
 for axes, column, name in zip(
-    panels, ("js", "expected"), ("JS after the swap (nats)", r"$p_1p_2\cdot$JS"), strict=True
+    panels, ("js", "expected"), ("JS after the swap (nats)", r"$p_1p_2\cdot$JS (nats)"), strict=True
 ):
     axes.plot(table.q, table[column], "o", color=BLUE, ms=3.5, alpha=0.6)
-    axes.set(xlabel="charge q", ylabel=name)
+    axes.set(xlabel="charge q", ylabel=name, xlim=(-0.03, 1.03))
 panels[1].plot([0, 1], [0, math.log(2) / 4], "--", color=MUTED, label="largest possible")
 panels[1].legend(fontsize=9)
 page.show(
@@ -504,50 +576,73 @@ page.show(
 )
 
 # %% tags=["hide-input"]
-rho = by_name["ρ"]
-low, high = by_name.loc[("q", swapped), ["low", "high"]]
+scale = f"{model}, {len(table)} points of {table.text.nunique()} prompts, one token ahead"
+
+
+def interval(*each):
+    return "{low:.2f} to {high:.2f}, by chance below {chance:.2f}".format(**found[each])
+
+
+page.claim(
+    "curvature-spread-sensitivity",
+    statement="A model is sensitive to a single token where its distribution is spread.",
+    source="stated",
+    paper="the first sentence of the abstract; no number",
+    ours=found["entropy", "js", None]["ρ"],
+    band=(0.2, None),
+    control=f"ρ of entropy and JS given the swap; 95 % {interval('entropy', 'js', None)}. Spread "
+    "also makes a swap likelier: that part is in the last claim, by construction",
+    scale=scale,
+)
 page.claim(
     "curvature-q-sensitivity",
     statement="Given that the token is swapped, the divergence doesn't go along with the charge.",
     source="ours",
-    paper="relates the error of sampling to the state; no number for text",
-    ours=rho["q", swapped],
+    ours=found["q", "js", None]["ρ"],
     band=(-0.2, 0.2),
-    control=f"95 % over prompts: {low:.2f} to {high:.2f}; distance of the two rows: "
-    f"{rho['row distance', swapped]:.2f}",
-    scale=f"{model}, {len(table)} points of {table.text.nunique()} prompts",
+    control=f"95 % {interval('q', 'js', None)}; ρ of the distance between the two rows: "
+    f"{found['row distance', 'js', None]['ρ']:.2f}",
+    scale=scale,
 )
-low, high = by_name.loc[("norm at q = 1", swapped), ["low", "high"]]
 page.claim(
     "curvature-geometry-sensitivity",
     statement="Given the swap, the curvature without its charge does go along with the divergence.",
     source="ours",
-    paper="relates the error of sampling to the state; no number for text",
-    ours=rho["norm at q = 1", swapped],
+    ours=found["norm at q = 1", "js", None]["ρ"],
     band=(0.1, None),
-    control=f"95 % over prompts: {low:.2f} to {high:.2f}; by chance below "
-    f"{by_name['chance']['norm at q = 1', swapped]:.2f}; with the distance of the two rows "
-    f"partialled out: {rho['norm at q = 1, row distance partialled out', swapped]:.2f}",
-    scale=f"{model}, {len(table)} points of {table.text.nunique()} prompts",
+    control=f"95 % {interval('norm at q = 1', 'js', None)}",
+    scale=scale,
 )
+
+# %% tags=["hide-input"]
 page.claim(
     "curvature-q-expected",
     statement="The expected divergence, which contains p₁p₂, goes along with the charge.",
     source="ours",
-    ours=rho["q", "p₁p₂ · JS"],
+    ours=found["q", "expected", None]["ρ"],
     band=(0.6, None),
-    control="by construction: p₁p₂ is a factor of both",
-    scale=f"{model}, {len(table)} points of {table.text.nunique()} prompts",
+    control=f"95 % {interval('q', 'expected', None)}; by construction: p₁p₂ is a factor of both",
+    scale=scale,
+)
+beyond = found["norm at q = 1", "js", "row distance"]
+page.say(
+    "Is it curvature, or only that the two rows are far apart? Their plain distance does as well: "
+    f"ρ = {found['row distance', 'js', None]['ρ']:.2f} beside "
+    f"{found['norm at q = 1', 'js', None]['ρ']:.2f}. With the distance taken out, "
+    f"{beyond['ρ']:.2f} is left of the latter, "
+    f"with an interval of {beyond['low']:.2f} to {beyond['high']:.2f}, "
+    + ("which contains zero: no evidence" if beyond["low"] <= 0 <= beyond["high"] else "evidence")
+    + " that the curvature knows more than the distance."
 )
 
 # %% [markdown]
 # ```{admonition} Differs from the paper
 # :class: differs
-# - **The charge is not sensitivity.** What a swap changes shows in the geometry, that is in $\|R\|$ at $q = 1$ or simply in how far apart the two rows are, and not in how likely the two tokens are ({numref}`tbl-sensitivity`). The product with $p_1p_2$ looks convincing and is circular.
+# - **The charge is not sensitivity.** What a swap changes is told by the geometry, and much of that by the distance of the two rows, rather than by how likely the two tokens are ({numref}`tbl-sensitivity`). The product with $p_1p_2$ looks convincing and is circular.
 # - **The curvature needs no loops.** {eq}`eq-closed` is exact, and loops are its check ({numref}`fig-slopes`).
 # - **The triple wedge vanishes in the plane** of the two rows; it isn't large there.
 # - **Frozen charge, unit rows, raw rows** are our choices. The live charge gives a different object, not a small correction.
-# - **Small model, one step.** The paper measures games of chess in models hundreds of times larger; we look one token ahead.
+# - **One step, small models.** The paper measures moves of chess, in models of 24 and 32 billion parameters; we look one token ahead, in text. A spread distribution may still mark the place from which longer texts part.
 # ```
 #
 # ## Exercises
@@ -623,6 +718,9 @@ page.say(f"Median ratio to ‖R‖: {float((measured / R.norm()).median()):.3f}.
 # ## Further reading
 #
 # - **The paper**: {cite:t}`modenbach2026curvature`.
+# - **Other geometry of the output.** {cite:t}`park2024linear` ask which inner product makes directions of the unembedding mean something; it isn't the plain one used here. {cite:t}`yang2018bottleneck` show what a softmax over rows of width $n$ cannot express.
+# - **Sampling.** {cite:t}`holtzman2020degeneration` describe what goes wrong when a model always takes the likeliest token, as the texts on this page do, and when it draws from the whole distribution.
+# - **Transport and loops.** {cite:t}`blanes2009magnus` review the expansion behind our integrator. {cite:t}`wilson1974confinement` introduced loops on a lattice, with the trace of {ref}`the last exercise <ex-wilson>`; clovers come from {cite:t}`sheikholeslami1985improved`.
 
 # %%
 page.footer()
