@@ -20,7 +20,12 @@
 # - Language models are sensitive to a change of a single token where the predicted distribution is spread over several.
 # - $z$ is the last hidden activation, scaled to length 1; logits are $Vz$; $v_1, v_2$ are the rows of the two most probable tokens, $p_1, p_2$ their probabilities.
 # - The **probability charge** $q = 4 p_1 p_2$ is 0 when the model is certain and 1 when two tokens are equally likely.
-# - The triple wedge $4\, z\wedge p_1v_1\wedge p_2v_2$, contracted with a tangent vector $\mu$, is a **connection** with values in $\mathfrak{so}(n)$: $A_\mu(z) = q\,[-(\mu\cdot v_1)\, z\wedge v_2 + (\mu\cdot v_2)\, z\wedge v_1]$. It depends only on the geometry of the token embeddings.
+# - The triple wedge $4\, z\wedge p_1v_1\wedge p_2v_2$, contracted with a tangent vector $\mu$, is a **connection** with values in $\mathfrak{so}(n)$, the skew matrices. It depends only on the geometry of the token embeddings:
+#
+#   $$
+#   A_\mu(z) = q\,[-(\mu\cdot v_1)\, z\wedge v_2 + (\mu\cdot v_2)\, z\wedge v_1] .
+#   $$
+#
 # - Parallel transport along a path is $P\exp(-\int A)$. The **curvature** $R = \partial_\mu A_\nu - \partial_\nu A_\mu - [A_\nu, A_\mu]$ is measured by small closed loops, four of which make a clover.
 # ```
 #
@@ -150,7 +155,7 @@ page.show(
 # A_z(\mu) = q\,[z\times(c\times\mu)]_\times = q\,[c\,(z\cdot\mu) - \mu\,(z\cdot c)]_\times = -q\,\tau\,[\mu]_\times .
 # $$ (eq-three)
 #
-# The state moves along $\mu$ and the frame turns *about* $\mu$, at the rate $q\tau$. Differentiating $z$ in {eq}`eq-form` and adding the commutator gives
+# The state moves along $\mu$ and the frame turns *about* $\mu$, at the rate $q\tau$. The curvature is made of what differentiating $z$ in {eq}`eq-form` gives, $q\,(\mu\wedge B\nu - \nu\wedge B\mu) = q\,[c\times(\mu\times\nu)]_\times$, and of the commutator $[-q\tau[\mu]_\times, -q\tau[\nu]_\times]$:
 #
 # $$
 # R(\mu,\nu) = q^2\tau^2\,[\mu\times\nu]_\times + q\,[c\times(\mu\times\nu)]_\times .
@@ -196,7 +201,7 @@ page.show(
     figure,
     name="fig-candidates",
     caption=r"A state $z$, the plane of the two unit rows $a$ and $b$, the part $\Pi z$ of $z$ that "
-    r"lies in the plane, and $\hat n$, the direction of the part that doesn't.",
+    r"lies in it, and $\hat n$, the direction of the part that doesn't.",
     alt="Four arrows from one point: a and b in a shaded plane, z above it with its shadow on the "
     "plane, and n upright on it.",
 )
@@ -260,7 +265,7 @@ page.claim(
 # \|R\|^2 = q^2 D_0^2\,|\Pi_{ab}\,z|^2 + q^4 D^4 ,
 # $$ (eq-closed)
 #
-# where $D_0 = |a\wedge b|$ is the sine of the angle between the rows, $\hat n = c/D_0$ the unit vector of the part of $z$ outside their plane, $\Pi_{ab}$ the projection on that plane, and $D = \tau = |z\wedge a\wedge b|$ the volume of the three. A skew matrix of three dimensions has rank 2: **$R$ turns one plane and nothing else.** Two vectors of length $n$ say all of it; no $n\times n$ matrix is needed.
+# where $D_0 = |a\wedge b|$ is the sine of the angle between the rows, $\hat n = c/D_0$ the unit vector of the part of $z$ outside their plane ({numref}`fig-candidates`), $\Pi_{ab}$ the projection on that plane, and $D = \tau = |z\wedge a\wedge b|$ the volume of the three. A skew matrix of three dimensions has rank 2: **$R$ turns one plane and nothing else.** Two vectors of length $n$ say all of it; no $n\times n$ matrix is needed.
 #
 # Notes on the paper say that $|z\wedge v_1\wedge v_2|$ is large when $z$ lies in the span of the two rows. It is the volume of three vectors, and vanishes there.
 #
@@ -382,7 +387,7 @@ page.claim(
 )
 
 # %% [markdown]
-# The last number is the point. Between two tokens the mean row moves along a *line*, $u$ along a curve, and over a curve there is no area for a curvature to act on. In the paper's form the state $z$ itself takes part, so that two tokens are enough.
+# With two tokens nothing is left, and that is the point. Between them the mean row moves along a *line*, $u$ along a curve, and over a curve there is no area for a curvature to act on. In the paper's form the state $z$ itself takes part, so that two tokens are enough.
 #
 # ## A real model
 #

@@ -42,14 +42,14 @@ def gpt2(seed: int = 0) -> GPT2LMHeadModel:
     return GPT2LMHeadModel(config).eval()
 
 
-def neox(tied: bool = False, seed: int = 0) -> GPTNeoXForCausalLM:
+def neox(tied: bool = False, words: int = len(WORDS), seed: int = 0) -> GPTNeoXForCausalLM:
     torch.manual_seed(seed)
     config = GPTNeoXConfig(
         hidden_size=16,
         intermediate_size=16,
         num_hidden_layers=2,
         num_attention_heads=2,
-        vocab_size=len(WORDS),
+        vocab_size=words,
         tie_word_embeddings=tied,
         initializer_range=0.5,
     )
