@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from tokenspace.curvature.chessmodel import (
     BOS,
+    PACKAGED,
     ChessRecipe,
     batch_of,
     facts_along,
@@ -184,3 +185,11 @@ def test_the_script_trains_and_says_how_legal_it_is(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     assert "step     1  loss" in result.output
     assert load_chess(out).recipe.games == 4
+
+
+def test_the_packaged_model_is_that_of_the_recipe_and_knows_the_rules():
+    model, recipe = load_chess()
+    assert recipe == ChessRecipe()
+    assert PACKAGED.stat().st_size < 3_000_000
+    shares = legality(model, random_games(10, 1_000_000, recipe.plies))
+    assert min(shares) > 0.85

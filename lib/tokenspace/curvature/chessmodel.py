@@ -24,6 +24,7 @@ from tokenspace.curvature.positions import facts, random_games, replay
 from tokenspace.errors import ParameterError, SourceError
 
 BOS = 64  # after the 64 squares
+PACKAGED = Path(__file__).with_name("chess.safetensors")
 IGNORED = -100  # a label that transformers leaves out of the loss
 
 
@@ -34,10 +35,10 @@ class ChessRecipe:
     width: int = 96
     layers: int = 3
     heads: int = 4
-    games: int = 4000
-    plies: int = 80
+    games: int = 20_000
+    plies: int = 40
     greed: float = 0.0
-    steps: int = 2000
+    steps: int = 8000
     batch: int = 32
     rate: float = 2e-3
     seed: int = 0
@@ -181,8 +182,8 @@ def save_chess(model: Any, recipe: ChessRecipe, path: Path) -> str:
     return digest
 
 
-def load_chess(path: Path) -> ChessModel:
-    """The model in a file that `save_chess` wrote, and its recipe.
+def load_chess(path: Path = PACKAGED) -> ChessModel:
+    """The model in a file that `save_chess` wrote, and its recipe; without a path the packaged one.
 
     Raises SourceError when the file or its sha256 is missing, or when they disagree.
 
