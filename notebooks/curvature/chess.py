@@ -597,7 +597,7 @@ page.show(
 )
 
 # %% [markdown]
-# A correlation with distance is not yet a finding about curvature. Controls take its ingredients away. **Shuffled rows**: each token keeps its states and gets the row of another square. **Random states**: rows stay, states are drawn. **White to move**: only half of the points, since White's squares are near each other simply for being White's. And **rows alone**: no curvature, no state, only cosines of the rows of the two squares.
+# A correlation with distance is not yet a finding about curvature. Controls take its ingredients away. **Shuffled rows**: each token keeps its states and gets the row of another square. **Random states**: rows stay, states are drawn. **White to move**: only half of the points, since White's squares are near each other simply for being White's. **Never together**: only pairs of squares that are at no point the two candidates; where e3 and e4 are each other's alternative, both points have the same plane, and are alike by construction. And **rows alone**: no curvature, no state, only cosines of the rows of the two squares.
 
 # %%
 V = cv.reader_of(small).rows.double()
@@ -614,6 +614,15 @@ def rebuilt(at, h, rows):
     return points, at.label[points.kept]
 
 
+def never_together(at, similarity):
+    """The similarity of pairs of squares that no point has as its two candidates; else nan."""
+    first, second = at.squares.T
+    met = torch.zeros(64, 64, dtype=torch.bool)
+    met[first, second] = met[second, first] = True
+    return np.where(met.numpy(), np.nan, similarity)
+
+
+# %%
 controls = {}
 for when, odd in WHEN.items():
     at = chosen["trained"][chosen["trained"].place % 2 == odd]
@@ -628,6 +637,7 @@ for when, odd in WHEN.items():
         "curvature": cv.mantel(read["trained", when].similarity, KING),
         "rows shuffled": np.mean(shuffled),
         "states random": random_states,
+        "never together": cv.mantel(never_together(at, read["trained", when].similarity), KING),
         "White to move": distance_of(at[white].points, at[white].label),
         "untrained": cv.mantel(read["untrained", when].similarity, KING),
     }
@@ -664,7 +674,8 @@ for when in WHEN:
         band=(None, -0.3),
         control=f"squares permuted: {test.null.min():.2f} to {test.null.max():.2f}; rows shuffled "
         f"{controls[when]['rows shuffled']:.2f}, states random "
-        f"{controls[when]['states random']:.2f}, untrained {controls[when]['untrained']:.2f}",
+        f"{controls[when]['states random']:.2f}, untrained {controls[when]['untrained']:.2f}; pairs "
+        f"never together {controls[when]['never together']:.2f}",
         scale=small_scale,
     )
 # %% tags=["hide-input"]
@@ -672,7 +683,9 @@ page.say(
     "With shuffled rows a correlation can be left, because the state takes part in every plane "
     f"({controls['from']['rows shuffled']:.2f} for from squares). And from squares are near each "
     f"other for being of one side: within White's choices {controls['from']['curvature']:.2f} "
-    f"becomes {controls['from']['White to move']:.2f}."
+    f"becomes {controls['from']['White to move']:.2f}. Of to squares, much is likeness of "
+    f"alternatives: {controls['to']['curvature']:.2f} becomes "
+    f"{controls['to']['never together']:.2f} without them."
 )
 state_claim(
     "chess-distance-rows",
@@ -838,7 +851,7 @@ page.say(
 # %% [markdown]
 # ## Square by square
 #
-# A correlation of .5 is an average over two thousand pairs. Here they are. Choose a square, by mouse or with the arrow keys, and every other square shows how similar its curvature is.
+# A correlation is an average over some two thousand pairs of squares. Here they are. Choose a square, by mouse or with the arrow keys, and every other square shows how similar its curvature is. High numbers next to the chosen square are often its alternatives, such as a pawn's two first steps.
 
 # %% tags=["hide-input"]
 
@@ -1049,15 +1062,15 @@ state_claim(
     source="stated",
     paper="weaker",
     scale="none",
-    why="both take a GPU of 80 GB; the paper profile names them, `-p model=` reads one",
+    why="both take a GPU of 80 GB; the paper profile names them, and -p model=... reads one",
 )
 
 # %% [markdown]
 # ```{admonition} Differs from the paper
 # :class: differs
 # - **A cosine above one half is no evidence.** {eq}`eq-two-over-pi` gives .64 for any plane and any vectors ({numref}`fig-artefact`). We couldn't see which cosine the paper averaged; for this one its threshold is passed by chance.
-# - **No sign of it in the small model off the shelf.** Its states hardly tell more of the board than counts of tokens do ({numref}`tbl-probes`), and where no world model is, nothing can be coupled to it. Models hundreds of times larger may differ; the page runs on them by one parameter.
-# - **The positive results are of a model made for it**, where squares are tokens. They show that curvature *can* follow a board, and {numref}`tbl-board-controls` that it inherits this from the rows of its tokens.
+# - **No sign of it in the small model off the shelf.** Its states don't tell more of the board than counts of tokens do ({numref}`tbl-probes`), and where no world model is, nothing can be coupled to it. Models hundreds of times larger may differ; the page runs on them by one parameter.
+# - **The positive results are of a model made for it**, where squares are tokens. They show that curvature *can* follow a board, and {numref}`tbl-board-controls` where that comes from: the rows of its tokens, the side to move, and alternatives that share a plane.
 # - **Readouts and nulls are ours**: $\kappa$, S8×S8, whole games exchanged, halves of games, Holm.
 # ```
 #
