@@ -225,7 +225,7 @@ state_claim(
 
 # %% tags=["hide-input"]
 if pgn:
-    played = cv.games_of(Path(pgn).read_text())[:text_games]
+    played = cv.load_games(Path(pgn))[:text_games]
 else:
     played = cv.random_games(text_games, seed, plies, greed)
 texts = [cv.movetext(game)[0] for game in played]

@@ -5,7 +5,13 @@ import pytest
 import torch
 from tests.curvature.draws import random_points
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
 from tokenspace.curvature.board import cosines
 from tokenspace.curvature.boardpoints import square_cosines, text_points
@@ -17,19 +23,28 @@ from tokenspace.curvature.reader import reader_of
 from tokenspace.curvature.untrained import untrained_reader
 from tokenspace.errors import ParameterError
 
+SIGNS = ["?", "<s>", *" .+#=0123456789abcdefghBKNOQRx-"]
 
-@pytest.fixture(scope="module")
-def letters():
-    """A model that reads single characters, as most do with the squares of chess."""
-    signs = ["?", "<s>", *" .+#=0123456789abcdefghBKNOQRx-"]
-    tokenizer = Tokenizer(models.WordLevel({sign: i for i, sign in enumerate(signs)}, "?"))
+
+def llama():
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    return LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, vocab_size=len(SIGNS), **sizes))
+
+
+def gpt2():
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=len(SIGNS), tie_word_embeddings=False, **sizes))
+
+
+@pytest.fixture(scope="module", params=[llama, gpt2])
+def letters(request):
+    """Models that read single characters, as most do with the squares of chess."""
+    tokenizer = Tokenizer(models.WordLevel({sign: i for i, sign in enumerate(SIGNS)}, "?"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
     wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", unk_token="?")
     torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
-    config = LlamaConfig(num_hidden_layers=1, vocab_size=len(signs), **sizes)
-    model = LlamaForCausalLM(config)
-    ranks = torch.tensor([sign in set("12345678") for sign in signs])
+    model = request.param()
+    ranks = torch.tensor([sign in set("12345678") for sign in SIGNS])
     model.lm_head.weight.data[~ranks] = 0  # so that the likeliest tokens are mostly ranks
     return reader_of(model, wrapped)
 

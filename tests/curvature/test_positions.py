@@ -10,13 +10,14 @@ from tokenspace.curvature.positions import (
     board_of,
     facts,
     games_of,
+    load_games,
     own_squares,
     random_game,
     random_games,
     replay,
     status_names,
 )
-from tokenspace.errors import ParameterError
+from tokenspace.errors import ParameterError, SourceError
 
 NO_KING = "rnb1k1nr/1pp2ppp/8/3p4/5B2/5P2/6P1/4p3 w kq e6 0 1"
 TWO_KINGS = "rnbkkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
@@ -122,3 +123,13 @@ def test_a_pgn_is_its_moves():
 def test_a_pgn_that_is_no_game_is_refused(pgn, message):
     with pytest.raises(ParameterError, match=message):
         games_of(pgn)
+
+
+def test_games_come_from_a_file(tmp_path):
+    path = tmp_path / "games.pgn"
+    path.write_text("1. e4 e5 *\n\n1. d4 *\n")
+    assert [len(game.move_stack) for game in load_games(path)] == [2, 1]
+    path.write_bytes(b"\xff\xfe\xff")
+    for bad in (path, tmp_path):
+        with pytest.raises(SourceError, match=r"can't be read: .* Give a PGN file"):
+            load_games(bad)

@@ -8,6 +8,7 @@ import io
 import math
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import chess
@@ -16,7 +17,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from tokenspace.errors import ParameterError
+from tokenspace.errors import ParameterError, SourceError
 
 VALUES = {  # in pawns; a king is never exchanged
     chess.PAWN: 1.0,
@@ -135,6 +136,21 @@ def games_of(pgn: str) -> list[chess.Board]:
     if not found:
         raise ParameterError("The PGN holds no game.")
     return found
+
+
+def load_games(path: Path) -> list[chess.Board]:
+    """`games_of` a file. Raises SourceError when it can't be read as text.
+
+    >>> load_games(Path("nowhere.pgn"))
+    Traceback (most recent call last):
+    tokenspace.errors.SourceError: The games of nowhere.pgn can't be read: ...
+    """
+    try:
+        return games_of(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(
+            f"The games of {path} can't be read: {error}. Give a PGN file."
+        ) from error
 
 
 def _game(game: chess.pgn.Game, what: str) -> chess.Board:
