@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,8 @@ def test_a_run_leaves_what_the_book_needs(
     assert yaml.safe_load((run.folder / "params.yaml").read_text()) == {"seed": 3, "name": "1e-3"}
     about = json.loads((run.folder / "environment.json").read_text())
     assert about["command"] == "tokenspace run hub/toy --profile smoke -p name=1e-3"
+    assert about["commit"] == "unknown"  # no repository of git
+    assert about["versions"]["tokenspace"]
     assert run.claims() == [
         {
             **claim,
@@ -188,12 +191,15 @@ def test_a_build_folder_that_is_none_is_said(root: Path, put: Put) -> None:
 def test_half_done_folders_of_dead_processes_are_swept(root: Path, put: Put) -> None:
     put("hub/toy", "k: int = 0")
     folder = root / "build" / "runs" / "hub" / "toy"
-    dead, alive = folder / ".0123.4194304", folder / ".0123.1"  # beyond Linux's largest; init
-    dead.mkdir(parents=True)
-    alive.mkdir()
+    here = f".0123.{platform.node()}"
+    dead, alive = folder / f"{here}.4194304", folder / f"{here}.1"  # beyond Linux's largest; init
+    elsewhere = folder / ".0123.another-machine.4194304"  # which may well be alive there
+    for each in (dead, alive, elsewhere):
+        each.mkdir(parents=True)
     run_notebooks(["hub/toy"], root=root)
     assert not dead.exists()
     assert alive.exists()
+    assert elsewhere.exists()
 
 
 @pytest.mark.parametrize(

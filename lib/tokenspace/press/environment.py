@@ -3,6 +3,7 @@
 import os
 import platform
 import resource
+import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -79,3 +80,17 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: _version(name) for name in ("tokenspace", "torch", "numpy")},
     }
+
+
+def commit(root: Path) -> str:
+    """Name the commit that a repository stands at, `-dirty` where files differ from it.
+
+    >>> commit(Path("/nowhere"))
+    'unknown'
+    """
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        done = subprocess.run([*command, "--exclude=*"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):  # no git, or a copy without history
+        return "unknown"
+    return done.stdout.strip()

@@ -168,6 +168,7 @@ class Page:
             "seed": str(self.seed),
             "profile": os.environ.get("TOKENSPACE_PROFILE", "none: opened by hand"),
             "command": os.environ.get("TOKENSPACE_COMMAND", "none: opened by hand"),
+            "commit": os.environ.get("TOKENSPACE_COMMIT", "unknown"),
             **more,
         }
         _publish(

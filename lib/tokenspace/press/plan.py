@@ -20,6 +20,7 @@ PROFILE = "classroom"
 class Plan:
     """A run that is ready to start; `changed` is what differs from the notebook's own defaults."""
 
+    root: Path
     notebook: str
     profile: str
     twin: Any
@@ -85,6 +86,7 @@ def plan(
     values = {p.name: changed.get(p.name, p.default) for p in declared.values()}
     key = run_key(root, source, page, values)
     return Plan(
+        root=root,
         notebook=name,
         profile=profile,
         twin=page,

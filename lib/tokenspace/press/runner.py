@@ -2,6 +2,7 @@
 
 import errno
 import os
+import platform
 import re
 import shutil
 import time
@@ -18,7 +19,7 @@ from papermill.translators import translate_parameters
 
 from tokenspace.errors import RunError, TokenspaceError
 from tokenspace.press import results
-from tokenspace.press.environment import cores
+from tokenspace.press.environment import commit, cores, versions
 from tokenspace.press.kernel import Session, execute
 from tokenspace.press.layout import find_root
 from tokenspace.press.parameters import TAG
@@ -117,6 +118,7 @@ def _session(p: Plan, threads: int, timeout: float | None, report: Report) -> Se
         "TOKENSPACE_RUN": str(partial),
         "TOKENSPACE_PROFILE": p.profile,
         "TOKENSPACE_COMMAND": p.command,
+        "TOKENSPACE_COMMIT": commit(p.root),
         "TQDM_DISABLE": "1",  # a bar per tick would end up in the page,
         "PYTHONWARNINGS": "ignore:IProgress not found",  # and so would its wish for widgets
         "PYTHONHASHSEED": "0",
@@ -152,6 +154,8 @@ def _run(p: Plan, session: Session, force: bool, report: Report) -> Run:
             "key": p.key,
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 1),
+            "commit": session.environment["TOKENSPACE_COMMIT"],
+            "versions": versions(),
         }
         results.record(partial, p.notebook, p.profile, p.parameters, about)
         (partial / "input.ipynb").unlink()
@@ -189,7 +193,12 @@ def _injected(p: Plan) -> Any:
 
 
 def _partial(p: Plan) -> Path:
-    return p.folder.with_name(f".{p.key}.{os.getpid()}")
+    return p.folder.with_name(f".{p.key}.{_process()}")
+
+
+def _process() -> str:
+    """Name this process among all that may share the folder, on this machine or another."""
+    return f"{platform.node()}.{os.getpid()}"
 
 
 def _failed(folder: Path) -> Path:
@@ -197,8 +206,8 @@ def _failed(folder: Path) -> Path:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what processes that no longer live left half done."""
-    for folder in parent.glob(".*.*"):
+    """Remove what this machine's processes that no longer live left half done."""
+    for folder in parent.glob(f".*.{platform.node()}.*"):
         pid = folder.name.rsplit(".", 1)[-1]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
@@ -207,7 +216,7 @@ def _sweep(parent: Path) -> None:
 def _place(partial: Path, folder: Path, force: bool) -> None:
     """Give a finished folder its name; another process may have been first."""
     if force and folder.exists():
-        old = folder.with_name(f"{partial.name}.old.{os.getpid()}")
+        old = folder.with_name(f".{folder.name}.old.{_process()}")
         os.rename(folder, old)
         os.rename(partial, folder)
         shutil.rmtree(old, ignore_errors=True)
