@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tokenspace.press import keys
-from tokenspace.press.keys import modules, run_key
+from tokenspace.press.keys import modules, run_key, source_digest
 from tokenspace.press.sync import twin
 
 SOURCE = '# %% tags=["parameters"]\nk: int = 1\n\n# %%\nfrom tokenspace.hub import a\n'
@@ -43,7 +43,7 @@ def key(root: Path, package: Path) -> Callable[..., str]:
     path.write_text(SOURCE)
 
     def compute(**values: Any) -> str:
-        return run_key(root, path, twin(path.read_text()), {"k": 1, **values})
+        return run_key(source_digest(root, path, twin(path.read_text())), {"k": 1, **values})
 
     return compute
 

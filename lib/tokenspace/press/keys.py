@@ -102,8 +102,8 @@ def _outside(values: Any) -> Iterator[tuple[str, int, int]]:
             yield from _outside(value)
 
 
-def run_key(root: Path, source: Path, notebook: Any, parameters: Mapping[str, Any]) -> str:
-    """Hash a run: notebook, parameters, the modules it imports, data beside it, the locks."""
+def source_digest(root: Path, source: Path, notebook: Any) -> str:
+    """Hash what all runs of a notebook share: it, the modules it imports, data beside it, locks."""
     digest = hashlib.sha256()
 
     def add(label: str, content: bytes) -> None:
@@ -121,6 +121,10 @@ def run_key(root: Path, source: Path, notebook: Any, parameters: Mapping[str, An
             add(path.name, path.read_bytes())
     for path in sorted(root.glob("*.lock")):
         add(path.name, path.read_bytes())
-    add("parameters", json.dumps(dict(parameters), sort_keys=True).encode())
-    add("files", json.dumps(list(_outside(dict(parameters)))).encode())
-    return digest.hexdigest()[:16]
+    return digest.hexdigest()
+
+
+def run_key(digest: str, parameters: Mapping[str, Any]) -> str:
+    """Hash a run: its `source_digest`, its parameters and the files that they name."""
+    about = [digest, dict(parameters), list(_outside(dict(parameters)))]
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
 """What is to be run: a notebook, its parameters by profile and by hand, and the folder it gets."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import yaml
 
 from tokenspace.errors import ParameterError
 from tokenspace.press import layout, parameters
-from tokenspace.press.keys import run_key
+from tokenspace.press.keys import run_key, source_digest
 from tokenspace.press.sync import twin
 
 PROFILE = "classroom"
@@ -72,30 +72,49 @@ def plan(
 
     `given` overrides the profile, which overrides the notebook. Raises `ParameterError`.
     """
+    return plans(root, notebook, [given or {}], profile=profile, device=device)[0]
+
+
+def plans(
+    root: Path,
+    notebook: str,
+    points: Iterable[Mapping[str, Any]],
+    *,
+    profile: str = PROFILE,
+    device: str | None = None,
+) -> list[Plan]:
+    """Work out a run of one notebook for each of many givens; the source is read once."""
     source = layout.source(root, notebook)
     name = f"{source.parent.name}/{source.stem}"
     page = twin(source.read_text())
     declared = parameters.read(page, name)
     by_profile = profile_values(root, profile).get(name, {})
-    by_hand = dict(given or {})
+    by_profile = parameters.resolve(declared, by_profile, name, origin=f"profile {profile}")
+    by_device = {}
     if device is not None:
         _check_device(device)
-        by_hand["device"] = device
-    changed = parameters.resolve(declared, by_profile, name, origin=f"profile {profile}")
-    changed |= (chosen := parameters.resolve(declared, by_hand, name, origin="given"))
-    values = {p.name: changed.get(p.name, p.default) for p in declared.values()}
-    key = run_key(root, source, page, values)
-    return Plan(
-        root=root,
-        notebook=name,
-        profile=profile,
-        twin=page,
-        changed={name: values[name] for name in changed},
-        parameters=values,
-        key=key,
-        folder=layout.runs(root, name) / key,
-        command=_command(name, profile, chosen),
-    )
+        by_device["device"] = device
+    digest = source_digest(root, source, page)
+    found = []
+    for given in points:
+        chosen = parameters.resolve(declared, {**given, **by_device}, name, origin="given")
+        changed = by_profile | chosen
+        values = {p.name: changed.get(p.name, p.default) for p in declared.values()}
+        key = run_key(digest, values)
+        found.append(
+            Plan(
+                root=root,
+                notebook=name,
+                profile=profile,
+                twin=page,
+                changed={name: values[name] for name in changed},
+                parameters=values,
+                key=key,
+                folder=layout.runs(root, name) / key,
+                command=_command(name, profile, chosen),
+            )
+        )
+    return found
 
 
 def _check_device(device: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import nbformat
 import psutil
 from papermill.translators import translate_parameters
+from rich.console import Console
 
 from tokenspace.errors import RunError, TokenspaceError
 from tokenspace.press import results
@@ -56,17 +57,19 @@ def run_notebooks(
     timeout: float | None = None,
     force: bool = False,
     jobs: int | None = None,
+    quiet: bool = False,
 ) -> list[Run]:
     """Run notebooks by name and return their runs in that order; what was run before is not again.
 
     `timeout` is in seconds for each notebook; `jobs` how many run at once (default: one a core),
-    sharing the cores' threads. Raises `ParameterError` before anything starts, and `RunError`
-    when all are done if any failed, keeping what it did get done under `failed/`.
+    sharing the cores' threads; `quiet` shows no progress. Raises `ParameterError` before anything
+    starts, and `RunError` when all are done if any failed, keeping what it did get done under
+    `failed/`.
     """
     root = root or find_root()
     plans = [plan(root, n, profile=profile, given=given, device=device) for n in names]
     new = {p.folder: p for p in plans if force or not p.folder.is_dir()}
-    with Report(len(new)) as report:
+    with Report(len(new), Console(quiet=True) if quiet else None) as report:
         for p in plans:
             if p.folder not in new:
                 report.line(f"{p.notebook}: unchanged since it was last run")
@@ -139,7 +142,7 @@ def _run(p: Plan, session: Session, force: bool, report: Report) -> Run:
     partial, start = _partial(p), time.monotonic()
     session.started = start
     try:
-        _sweep(partial.parent)
+        clear(partial.parent)
         shutil.rmtree(partial, ignore_errors=True)  # an earlier process of the same number
         partial.mkdir(parents=True)
         page = _injected(p)
@@ -205,7 +208,7 @@ def _failed(folder: Path) -> Path:
     return folder.parent / "failed" / folder.name
 
 
-def _sweep(parent: Path) -> None:
+def clear(parent: Path) -> None:
     """Remove what this machine's processes that no longer live left half done."""
     for folder in parent.glob(f".*.{platform.node()}.*"):
         pid = folder.name.rsplit(".", 1)[-1]
