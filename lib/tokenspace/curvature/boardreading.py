@@ -33,6 +33,7 @@ from tokenspace.curvature.probes import fit_probes, held_out, varied
 from tokenspace.errors import ParameterError
 
 KIND = torch.tensor([0 if fact.piece is None else fact.piece.piece_type for fact in FACTS])
+SQUARE = torch.tensor([fact.square for fact in FACTS])
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ def board_tests(
 ) -> dict[str, PermutationTest]:
     """Every statistic against its null: squares permuted within `group`, or whole games exchanged.
 
+    κ is of the facts on a square, a piece each, or of "a piece of the side to move", own.
+
     >>> from tokenspace.curvature import ChessRecipe, random_games, reader_of, untrained_chess
     >>> from tokenspace.curvature import square_points
     >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
@@ -104,14 +107,17 @@ def board_tests(
     ['distance', 'quadrants']
     """
     held, rule = reading.held, (draws, seed)
-    squares = (reading.on_square, held.squares)
+    own = (reading.on_square, held.squares)
+    facts = (by_square(reading.kappa, SQUARE[reading.fact]), held.squares)
     games = (held.game, held.place)
     pieces = by_piece(reading.kappa, held.holds[:, reading.fact], KIND[reading.fact], *games, *rule)
     return {
         "distance": mantel_test(reading.similarity, king_distance(), *rule, group),
         "quadrants": purity_test(reading.similarity, quadrants(), *rule, group),
-        "κ, squares": coupling_test(*squares, *rule, group),
-        "κ, games": coupling_over_games(*squares, *games, *rule),
+        "κ of facts, squares": coupling_test(*facts, *rule, group),
+        "κ of facts, games": coupling_over_games(*facts, *games, *rule),
+        "κ of own, squares": coupling_test(*own, *rule, group),
+        "κ of own, games": coupling_over_games(*own, *games, *rule),
         "piece value": pieces["value"],
         **{name: test for name, test in pieces.items() if name != "value"},
     }
