@@ -187,9 +187,10 @@ def test_the_script_trains_and_says_how_legal_it_is(tmp_path, monkeypatch):
     assert load_chess(out).recipe.games == 4
 
 
-def test_the_packaged_model_is_that_of_the_recipe_and_knows_the_rules():
-    model, recipe = load_chess()
-    assert recipe == ChessRecipe()
-    assert PACKAGED.stat().st_size < 3_000_000
+@pytest.mark.parametrize("seed", range(len(PACKAGED)))
+def test_the_packaged_models_are_of_the_recipe_and_know_the_rules(seed):
+    model, recipe = load_chess(PACKAGED[seed])
+    assert recipe == ChessRecipe(seed=seed)
+    assert PACKAGED[seed].stat().st_size < 1_500_000
     shares = legality(model, random_games(10, 1_000_000, recipe.plies))
     assert min(shares) > 0.85

@@ -16,6 +16,7 @@ from tokenspace.curvature.board import (
 from tokenspace.curvature.boardpoints import BoardPoints, square_cosines, square_points, text_points
 from tokenspace.curvature.boardreading import BoardReading, board_tests, read_board
 from tokenspace.curvature.chessmodel import (
+    PACKAGED,
     ChessModel,
     ChessRecipe,
     facts_along,
@@ -126,6 +127,7 @@ from tokenspace.curvature.untrained import untrained_reader
 
 __all__ = [
     "FACTS",
+    "PACKAGED",
     "READOUTS",
     "REASONS",
     "BoardPoints",

@@ -1,8 +1,8 @@
 """A small chess transformer whose tokens are squares: a game is BOS, from, to, from, to, ...
 
-It is our addition: no off-the-shelf model of this size knows a board. Its weights are one
-safetensors file beside which its sha256 lies; `python -m tokenspace.curvature.trainchess` writes
-both anew.
+It is our addition: no off-the-shelf model of this size knows a board. Two trainings come with the
+package, by the seeds 0 and 1: a safetensors file each, beside which its sha256 lies.
+`python -m tokenspace.curvature.trainchess` writes both files anew.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from tokenspace.curvature.positions import facts, random_games, replay
 from tokenspace.errors import ParameterError, SourceError
 
 BOS = 64  # after the 64 squares
-PACKAGED = Path(__file__).with_name("chess.safetensors")
+PACKAGED = [Path(__file__).with_name(f"chess-{seed}.safetensors") for seed in (0, 1)]
 IGNORED = -100  # a label that transformers leaves out of the loss
 
 
@@ -182,8 +182,8 @@ def save_chess(model: Any, recipe: ChessRecipe, path: Path) -> str:
     return digest
 
 
-def load_chess(path: Path = PACKAGED) -> ChessModel:
-    """The model in a file that `save_chess` wrote, and its recipe; without a path the packaged one.
+def load_chess(path: Path) -> ChessModel:
+    """The model in a file that `save_chess` wrote, and its recipe.
 
     Raises SourceError when the file or its sha256 is missing, or when they disagree.
 
