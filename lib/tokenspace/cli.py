@@ -11,14 +11,9 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from tokenspace import cli_runs
 from tokenspace.errors import ParameterError, RunError, TokenspaceError
-
-Device = Literal["auto", "cpu", "cuda"]
-Profile = Annotated[str, typer.Option(help="Values from notebooks/profiles/PROFILE.yaml.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Notebooks at once; default: one a core.")]
-Force = Annotated[bool, typer.Option("--force", help="Run again what was run before.")]
-Timeout = Annotated[float | None, typer.Option(min=0.1, help="Seconds each notebook may take.")]
+from tokenspace.options import Device, Force, Jobs, Json, Place, Profile, Timeout
 
 
 class Group(TyperGroup):
@@ -49,6 +44,8 @@ def exit_code(error: TokenspaceError) -> int:
 app = typer.Typer(
     cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
+app.command()(cli_runs.sweep)
+app.add_typer(cli_runs.runs, name="runs")
 
 
 @app.callback()
@@ -75,7 +72,7 @@ def run(
         typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter."),
     ] = None,
     profile: Profile = "classroom",
-    device: Annotated[Device | None, typer.Option(help="Where to compute.")] = None,
+    device: Place = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every notebook.")] = False,
     timeout: Timeout = None,
     force: Force = False,
@@ -221,7 +218,7 @@ def tables(as_json: Json = False) -> None:
 @app.command()
 def book(
     profile: Profile = "classroom",
-    device: Annotated[Device | None, typer.Option(help="Where to compute.")] = None,
+    device: Place = None,
     timeout: Timeout = None,
     force: Force = False,
     jobs: Jobs = None,

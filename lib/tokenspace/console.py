@@ -12,6 +12,7 @@ from tokenspace.press.claims import SOURCES, VERDICTS, interval, number
 
 if TYPE_CHECKING:
     from tokenspace.hub import Reading, Values
+    from tokenspace.press.runs import Stored
     from tokenspace.sources import PackagedTable
 
 out = Console()
@@ -103,3 +104,31 @@ def show_claims(claims: Iterable[dict[str, Any]]) -> None:
         lines = [claim["statement"], facts, f"{SOURCES[claim['source']]}; {claim['scale']}"]
         for line in [*lines, *filter(None, [claim["why"]])]:
             out.print(Padding(Text(line), (0, 0, 0, 4)))
+
+
+def show_runs(runs: Iterable["Stored"]) -> None:
+    """Print runs, one a line."""
+    shown = Table("notebook")
+    shown.add_column("run", no_wrap=True)
+    for column in ("state", "profile", "finished"):
+        shown.add_column(column)
+    for column in ("seconds", "MB"):
+        shown.add_column(column, justify="right")
+    for run in runs:
+        about = run.about
+        seconds = f"{about['seconds']:.0f}" if about else "–"
+        facts = (about.get("profile", "–"), about.get("finished", "–")[:16].replace("T", " "))
+        shown.add_row(run.notebook, run.key, run.state, *facts, seconds, f"{run.megabytes:.1f}")
+    out.print(shown)
+
+
+def show_run(about: dict[str, Any]) -> None:
+    """Print what is known of a run: facts, parameters, claims."""
+    for name, value in about.items():
+        if isinstance(value, dict):
+            out.print(name, **plain)
+            for key, inner in value.items():
+                out.print(f"  {key}: {inner}", **plain)
+        elif name != "claims":
+            out.print(f"{name}: {value}", **plain)
+    show_claims(about.get("claims", []))

@@ -2,11 +2,9 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from click.testing import Result
+from tests.press.command import start, wait_for
 from typer.testing import CliRunner
 
 from tokenspace.cli import app
@@ -26,24 +25,6 @@ def tokenspace(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
     """Call the command inside the repository."""
     monkeypatch.chdir(root)
     return lambda *words: CliRunner().invoke(app, list(words))
-
-
-def start(root: Path, *words: str, limit: int | None = None) -> subprocess.Popen:
-    """Start the command as a process, no file longer than `limit` bytes."""
-
-    def lower() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a background job would ignore it
-        if limit is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    return subprocess.Popen(
-        [sys.executable, "-c", "from tokenspace.cli import app; app()", *words],
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lower,
-    )
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -177,21 +158,12 @@ def test_stopping_the_command_ends_its_kernels(
         "time.sleep(300)",
     )
     done = start(root, "run", "hub/slow")
-    kernel = _wait_for(root / "pid", done)
+    kernel = int(wait_for(root / "pid", done))
     done.send_signal(number)
     _, errors = done.communicate(timeout=60)
     assert done.returncode == code, errors
     assert not _alive(kernel)
     assert not list((root / "build" / "runs" / "hub" / "slow").iterdir())
-
-
-def _wait_for(path: Path, done: subprocess.Popen) -> int:
-    for _ in range(600):
-        if path.exists() and path.read_text():
-            return int(path.read_text())
-        assert done.poll() is None, done.communicate()[1]
-        time.sleep(0.1)
-    raise TimeoutError(path)
 
 
 def _alive(pid: int) -> bool:

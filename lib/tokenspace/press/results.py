@@ -81,3 +81,9 @@ def read_claims(folder: Path) -> list[dict[str, Any]]:
     """Read the claims of a run."""
     found: list[dict[str, Any]] = json.loads((folder / "claims.json").read_text())
     return found
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """Read what a run was and ran on."""
+    about: dict[str, Any] = json.loads((folder / "environment.json").read_text())
+    return about

@@ -1,0 +1,13 @@
+"""Options that several commands share."""
+
+from typing import Annotated, Literal
+
+import typer
+
+Device = Literal["auto", "cpu", "cuda"]
+Profile = Annotated[str, typer.Option(help="Values from notebooks/profiles/PROFILE.yaml.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Notebooks at once; default: one a core.")]
+Force = Annotated[bool, typer.Option("--force", help="Run again what was run before.")]
+Timeout = Annotated[float | None, typer.Option(min=0.1, help="Seconds each notebook may take.")]
+Place = Annotated[Device | None, typer.Option(help="Where to compute.")]

@@ -1,0 +1,166 @@
+"""A sweep's file: one notebook, the values it always gets, and those that vary."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tokenspace.errors import ParameterError
+from tokenspace.press.layout import nearest
+from tokenspace.press.plan import PROFILE, Plan, plans
+
+FIELDS = ("title", "notebook", "profile", "parameters", "grid", "list", "limit")
+LIMIT = 1000  # runs, unless the file says otherwise: a slip of a grid shouldn't fill a cluster
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What is run: `points` holds what varies, one for each run, `fixed` what doesn't."""
+
+    name: str
+    title: str
+    notebook: str
+    profile: str
+    fixed: dict[str, Any]
+    points: list[dict[str, Any]]
+
+    def plans(self, root: Path, *, device: str | None = None) -> list[Plan]:
+        """Work out every run; raises `ParameterError` for what can't be run, before anything is."""
+        try:
+            found = plans(
+                root,
+                self.notebook,
+                [self.fixed | point for point in self.points],
+                profile=self.profile,
+                device=device,
+            )
+            _check_distinct(found, self.points)
+        except ParameterError as error:
+            raise ParameterError(f"sweep {self.name}: {error}") from None
+        return found
+
+
+def sweeps(root: Path) -> dict[str, Path]:
+    """List the sweeps that the repository ships."""
+    return {path.stem: path for path in sorted((root / "notebooks" / "sweeps").glob("*.yaml"))}
+
+
+def find(root: Path, word: str) -> Path:
+    """Find a sweep's file by its path, or a shipped one by its name; raises `ParameterError`."""
+    shipped = sweeps(root)
+    if word in shipped:
+        return shipped[word]
+    if not Path(word).is_file():
+        known = ", ".join(shipped) or "none"
+        raise ParameterError(f"no sweep file {word!r}{nearest(word, shipped)} (shipped: {known})")
+    return Path(word)
+
+
+def read(path: Path, *, profile: str | None = None) -> Sweep:
+    """Read a sweep's file; raises `ParameterError` when it isn't one.
+
+    `grid` maps parameters to the values that are combined with one another, `list` holds points
+    that are written out; with both, every point of the list is run at every point of the grid.
+    """
+    try:
+        spec = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ParameterError(f"{path}: {error}") from None
+    try:
+        if not isinstance(spec, dict):
+            raise ParameterError(f"write `notebook: PART/NAME` and the rest, {_fields()}")
+        for field in spec:
+            if field not in FIELDS:
+                raise ParameterError(f"unknown field {field!r}{nearest(str(field), FIELDS)}")
+        return Sweep(
+            name=path.stem,
+            title=_text(spec, "title", path.stem),
+            notebook=_text(spec, "notebook", None),
+            profile=profile or _text(spec, "profile", PROFILE),
+            fixed=_mapping(spec.get("parameters") or {}, "parameters"),
+            points=points(spec),
+        )
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+
+
+def _fields() -> str:
+    return "fields " + ", ".join(FIELDS)
+
+
+def _text(spec: Mapping[str, Any], field: str, default: str | None) -> str:
+    value = spec.get(field, default)
+    if not isinstance(value, str) or not value.strip():
+        raise ParameterError(f"{field} is {value!r}; write a text, one of the {_fields()}")
+    return value
+
+
+def _mapping(value: Any, field: str) -> dict[str, Any]:
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        raise ParameterError(f"{field} must map parameters to values, not {value!r}")
+    return value
+
+
+def points(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List what varies, run by run; raises `ParameterError` for none, too many, or a name twice.
+
+    >>> points({"grid": {"a": [1, 2]}, "list": [{"b": 3}, {"b": 4, "c": 5}]})
+    [{'b': 3, 'a': 1}, {'b': 3, 'a': 2}, {'b': 4, 'c': 5, 'a': 1}, {'b': 4, 'c': 5, 'a': 2}]
+    """
+    grid = _mapping(spec.get("grid") or {}, "grid")
+    for name, values in grid.items():
+        if not isinstance(values, list):
+            raise ParameterError(f"grid: {name} is {values!r}; list its values, [{values!r}, ...]")
+        if not values:
+            raise ParameterError(f"grid: {name} has no values")
+    entries = spec.get("list") or [{}]
+    if not isinstance(entries, list):
+        raise ParameterError(f"list must hold one mapping for each run, not {entries!r}")
+    entries = [_mapping(entry, "an entry of list") for entry in entries]
+    if not grid and entries == [{}]:
+        raise ParameterError("nothing varies, so there is nothing to run: give a grid or a list")
+    _check_names(spec.get("parameters") or {}, entries, grid)
+    count, limit = len(entries) * math.prod(map(len, grid.values())), spec.get("limit", LIMIT)
+    if not isinstance(limit, int) or count > limit:
+        sizes = " x ".join(f"{len(values)} {name}" for name, values in grid.items())
+        raise ParameterError(
+            f"{count:,} runs ({sizes or 'list'}) are more than the limit of {limit!r}: take values "
+            f"away, or write `limit: {count}` if you mean it"
+        )
+    return [
+        {**entry, **dict(zip(grid, values, strict=True))}
+        for entry in entries
+        for values in itertools.product(*grid.values())
+    ]
+
+
+def _check_names(
+    fixed: Mapping[str, Any], entries: list[dict[str, Any]], grid: Mapping[str, Any]
+) -> None:
+    places = {"parameters": set(fixed), "list": set().union(*entries), "grid": set(grid)}
+    for (one, first), (other, second) in itertools.combinations(places.items(), 2):
+        if both := sorted(first & second):
+            raise ParameterError(f"{', '.join(both)} in both {one} and {other}: keep one")
+
+
+def _check_distinct(found: list[Plan], points: list[dict[str, Any]]) -> None:
+    first: dict[str, int] = {}
+    same = []
+    for number, (plan, point) in enumerate(zip(found, points, strict=True), 1):
+        if first.setdefault(plan.key, number) != number:
+            same.append(f"runs {first[plan.key]} and {number} are the same, {label(point)}")
+    if same:
+        raise ParameterError("; ".join(same) + ": keep one of each")
+
+
+def label(point: Mapping[str, Any]) -> str:
+    """Write a point as words.
+
+    >>> label({"gamma": 0.3, "tables": ["minilm"]})
+    "gamma=0.3 tables=['minilm']"
+    """
+    return " ".join(f"{name}={value}" for name, value in point.items())

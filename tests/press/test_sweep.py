@@ -1,0 +1,284 @@
+"""Sweeps: what is refused, what a lost worker or a failed run does, what is left to read."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import psutil
+import pytest
+from tests.press.command import start, wait_for
+from tests.sources.checkpoints import EMBED, random_rows, single
+from tests.sources.hub_server import HubServer
+
+from tokenspace.errors import ParameterError
+from tokenspace.press import layout, sweep_results, sweep_spec
+from tokenspace.press.plan import profiles
+from tokenspace.press.sweep import Outcome
+from tokenspace.sources.catalogue import hub_models
+
+Put = Callable[..., Path]
+
+REPOSITORY = layout.find_root(Path(__file__).parent)
+SHIPPED = sweep_spec.sweeps(REPOSITORY)
+
+
+@pytest.fixture
+def spec(root: Path) -> Callable[[str], Path]:
+    """Write a sweep's file."""
+
+    def add(text: str) -> Path:
+        path = root / "mine.yaml"
+        path.write_text(text)
+        return path
+
+    return add
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1]", "write `notebook: PART/NAME`"),
+        ("notebok: hub/toy", "unknown field 'notebok'; did you mean 'notebook'?"),
+        ("grid: {k: [1]}", "notebook is None"),
+        ("{notebook: hub/toy}", "nothing varies, so there is nothing to run"),
+        ("{notebook: hub/toy, grid: {}}", "nothing varies, so there is nothing to run"),
+        ("{notebook: hub/toy, list: []}", "nothing varies, so there is nothing to run"),
+        ("{notebook: hub/toy, grid: {k: []}}", "grid: k has no values"),
+        ("{notebook: hub/toy, grid: {k: 3}}", "grid: k is 3; list its values, [3, ...]"),
+        ("{notebook: hub/toy, list: [3]}", "an entry of list must map parameters to values"),
+        ("{notebook: hub/toy, parameters: {k: 1}, grid: {k: [1]}}", "k in both parameters and gr"),
+        ("{notebook: hub/toy, list: [{k: 1}], grid: {k: [1]}}", "k in both list and grid"),
+        ("{notebook: hub/toy, grid: {k: [1, 2, 1]}}", "runs 1 and 3 are the same, k=1"),
+        ("{notebook: hub/toy, list: [{}, {k: 0}]}", "runs 1 and 2 are the same, k=0"),
+        ("{notebook: hub/toy, limit: 3, grid: {k: [1, 2], x: [1, 2]}}", "4 runs (2 k x 2 x) are"),
+        ("{notebook: hub/toy, grid: {kk: [1]}}", "unknown parameter 'kk'; did you mean 'k'?"),
+        ("{notebook: hub/toy, grid: {k: [1, x]}}", "k = 'x' is not int"),
+        ("{notebook: hub/toy, parameters: {x: one}, grid: {k: [1]}}", "x = 'one' is not float"),
+        ("{notebook: hub/tyo, grid: {k: [1]}}", "no notebook 'hub/tyo'; did you mean 'hub/toy'?"),
+        ("{notebook: hub/toy, profile: paper, grid: {k: [1]}}", "no profile 'paper'"),
+        ("notebook: [", "mine.yaml: while parsing"),
+    ],
+)
+def test_a_sweep_that_cannot_run_is_refused_before_anything_starts(
+    root: Path, put: Put, spec: Callable[[str], Path], text: str, said: str
+) -> None:
+    put("hub/toy", "k: int = 0\nx: float = 1.0", "print(k)")
+    with pytest.raises(ParameterError) as error:
+        sweep_spec.read(spec(text)).plans(root)
+    assert said in str(error.value)
+    assert "mine" in str(error.value)
+    assert not (root / "build").exists()
+
+
+def test_values_are_read_as_the_notebook_declares_them(
+    root: Path, put: Put, spec: Callable[[str], Path]
+) -> None:
+    """YAML 1.1 reads 1e-3 as a text."""
+    put("hub/toy", "k: int = 0\nx: float = 1.0\nnames: list[str] = []")
+    text = "{notebook: hub/toy, parameters: {k: 2}, grid: {x: [1e-3, 1], names: [[], [a]]}}"
+    plans = sweep_spec.read(spec(text)).plans(root)
+    assert [p.parameters for p in plans] == [
+        {"k": 2, "x": x, "names": names} for x in (0.001, 1.0) for names in ([], ["a"])
+    ]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_sweeps_fit_their_notebooks(name: str) -> None:
+    sweep = sweep_spec.read(sweep_spec.find(REPOSITORY, name))
+    assert sweep.title != name
+    for profile in profiles(REPOSITORY):
+        again = sweep_spec.read(SHIPPED[name], profile=profile)
+        assert len(again.plans(REPOSITORY)) == len(sweep.points)
+
+
+def test_the_shipped_sweeps_are_those_of_the_papers() -> None:
+    notebooks = {sweep_spec.read(path).notebook for path in SHIPPED.values()}
+    assert notebooks == {
+        *("hub/models", "staircase/language", "staircase/signatures"),
+        *("flow/language", "curvature/connection"),
+    }
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[Path, list[subprocess.Popen]]]:
+    """A scheduler and two workers, each a process of its own; the file that says where."""
+    place = tmp_path / "scheduler.json"
+    alone = ["--scheduler-file", str(place), "--no-dashboard"]
+    commands = [
+        ["scheduler", "--host", "127.0.0.1", "--port", "0", *alone],
+        *[["worker", "--no-nanny", "--nthreads", "1", *alone]] * 2,
+    ]
+    started: list[subprocess.Popen] = []
+    try:
+        with (tmp_path / "cluster.log").open("w") as log:
+            for words in commands:
+                command = [sys.executable, "-m", "dask", *words]
+                started.append(subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log))
+                wait_for(place, started[0])
+        yield place, started[1:]
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def test_twelve_runs_survive_a_killed_worker_and_are_not_repeated(
+    root: Path,
+    put: Put,
+    spec: Callable[[str], Path],
+    claiming: str,
+    cluster: tuple[Path, list[subprocess.Popen]],
+) -> None:
+    """The run with k = 3 waits until its worker was killed; another worker takes it over."""
+    wait = (
+        "import os, time\n"
+        "with open('started', 'a') as file: file.write(f'{k}\\n')\n"
+        "if k == 3 and not os.path.exists('killed'):\n"
+        "    open('victim', 'w').write(str(os.getppid())); time.sleep(300)"
+    )
+    put("hub/toy", "k: int = 0\nx: str = ''", wait, claiming)
+    spec("notebook: hub/toy\ngrid: {k: [0, 1, 2, 3, 4, 5], x: [a, b]}")
+    place, workers = cluster
+    address = json.loads(place.read_text())["address"]
+    done = start(root, "sweep", "mine.yaml", "--scheduler", address)
+    victim = int(wait_for(root / "victim", done))
+    assert victim in [worker.pid for worker in workers]
+    (root / "killed").touch()
+    os.kill(victim, signal.SIGKILL)
+    out, errors = done.communicate(timeout=120)
+    assert done.returncode == 0, errors
+    table = Path(out.splitlines()[-1])
+    frame = pd.read_parquet(table)
+    points = list(zip(frame["parameter.k"], frame["parameter.x"], strict=True))
+    assert points == [(k, x) for k in range(6) for x in "ab"]
+    assert frame["run"].is_unique
+    assert set(frame["status"]) == {"done"}
+    assert set(frame["verdict"]) == {"holds"}
+    starts = Counter((root / "started").read_text().split())
+    assert sum(starts.values()) > 12
+    assert starts["3"] > 2  # what the killed worker had begun
+    runs = root / "build" / "runs" / "hub" / "toy"
+    assert {p.name for p in runs.iterdir() if not p.name.startswith(".")} == set(frame["run"])
+
+    before = {p: p.stat().st_mtime_ns for p in (root / "build").rglob("*")}
+    again = start(root, "sweep", "mine.yaml", "--scheduler", address)
+    out, errors = again.communicate(timeout=60)
+    assert again.returncode == 0
+    assert "12 of 12 were already there; nothing to do" in errors
+    assert Path(out.splitlines()[-1]) == table
+    assert {p: p.stat().st_mtime_ns for p in (root / "build").rglob("*")} == before
+
+
+def test_a_broken_table_does_not_hide_the_others(
+    root: Path, put: Put, spec: Callable[[str], Path], claiming: str, tmp_path: Path
+) -> None:
+    load = "from tokenspace.sources import load_table\nprint(len(load_table(table).rows))"
+    put("hub/toy", "table: str = ''", load, claiming)
+    spec("notebook: hub/toy\ngrid: {table: [org/a, org/b, org/c]}")
+    with HubServer() as hub:
+        for name in "abc":
+            hub.add(f"org/{name}", single({EMBED: random_rows(20, 4)}))
+        hub.repos["org/b"].files["model.safetensors"] = b"<html>"
+        here = hub.environment(tmp_path / "cache")
+        done = start(root, "sweep", "mine.yaml", "--workers", "2", environment=here)
+        out, errors = done.communicate(timeout=120)
+    assert done.returncode == 1, errors
+    (listed,) = errors.split("1 of 3 runs failed")[1].splitlines()[1:]
+    assert listed.strip().startswith("table=org/b: ")
+    assert "safetensors" in listed
+    frame = pd.read_parquet(out.splitlines()[-1]).set_index("parameter.table")
+    assert list(frame["status"]) == ["done", "failed", "done"]
+    assert frame["claim"].dropna().index.tolist() == ["org/a", "org/c"]
+    assert "cell 4" in frame["error"]["org/b"]
+
+
+def test_a_stopped_sweep_leaves_nothing_half_written_and_goes_on(
+    root: Path, put: Put, spec: Callable[[str], Path]
+) -> None:
+    wait = (
+        "import os, pathlib, time\n"
+        "if k and not os.path.exists('stopped'):\n"
+        "    pathlib.Path('waiting').write_text(str(os.getpid())); time.sleep(300)"
+    )
+    put("hub/toy", "k: int = 0", wait)
+    spec("notebook: hub/toy\ngrid: {k: [0, 1]}")
+    done = start(root, "sweep", "mine.yaml", "--workers", "1")
+    kernel = int(wait_for(root / "waiting", done))
+    (root / "stopped").touch()
+    done.send_signal(signal.SIGINT)
+    _, errors = done.communicate(timeout=60)
+    assert done.returncode == 130, errors
+    assert "Traceback" not in errors
+    for _ in range(100):  # a kernel looks once a second whether its worker lives
+        if not psutil.pid_exists(kernel):
+            break
+        time.sleep(0.1)
+    assert not psutil.pid_exists(kernel)
+    (kept,) = (root / "build" / "runs" / "hub" / "toy").iterdir()
+    assert (kept / "executed.ipynb").is_file()
+    assert not (root / "build" / "sweeps").exists()
+    again = start(root, "sweep", "mine.yaml", "--workers", "1")
+    out, errors = again.communicate(timeout=60)
+    assert "1 of 2 were already there" in errors
+    assert list(pd.read_parquet(out.splitlines()[-1])["status"]) == ["done", "done"]
+
+
+def outcomes(root: Path, claim: dict[str, Any], sweep: sweep_spec.Sweep) -> Iterator[Outcome]:
+    """Lay down runs as the runner does; the last one failed."""
+    plans = sweep.plans(root)
+    for number, (plan, point) in enumerate(zip(plans, sweep.points, strict=True)):
+        if plan is plans[-1]:
+            yield Outcome(point, plan, "hub/toy, cell 2 failed\nValueError: a_b\nkept as far as")
+            continue
+        (plan.folder / "tables").mkdir(parents=True)
+        about = {"seconds": 2.5, "finished": "now", "commit": "c0ffee", "versions": {"torch": "2"}}
+        about["footer"] = {"device": "cpu (a CPU)"}
+        (plan.folder / "environment.json").write_text(json.dumps(about))
+        found = [claim, {**claim, "id": "other", "ours": None, "verdict": "not-testable"}]
+        (plan.folder / "claims.json").write_text(json.dumps(found))
+        value: Any = "many" if number else 3
+        pd.DataFrame({"reading": [value]}).to_parquet(plan.folder / "tables" / "readings.parquet")
+        yield Outcome(point, plan, None)
+
+
+def test_the_table_is_tidy_and_says_where_every_number_comes_from(
+    root: Path, put: Put, spec: Callable[[str], Path], claim: dict[str, Any]
+) -> None:
+    put("hub/toy", "names: list[str] = []\nk: int = 0\nx: float | None = None")
+    path = spec("{notebook: hub/toy, title: A toy, grid: {k: [1, 2, 3]}, parameters: {names: [a]}}")
+    sweep = sweep_spec.read(path)
+    table = sweep_results.save(root, sweep, list(outcomes(root, claim, sweep)))
+    assert table == root / "build" / "sweeps" / "mine" / "classroom" / "results.parquet"
+    frame = pd.read_parquet(table)
+    assert list(zip(frame["parameter.k"], frame["claim"].fillna("-"), strict=True)) == [
+        (1, "toy"), (1, "other"), (2, "toy"), (2, "other"), (3, "-"),
+    ]  # fmt: skip
+    first, last = frame.iloc[0], frame.iloc[-1]
+    assert (first["ours"], first["band_low"], first["verdict"]) == (1.0, 1.0, "holds")
+    assert (first["commit"], first["versions"], first["device"]) == (
+        *("c0ffee", "torch 2", "cpu (a CPU)"),
+    )
+    assert first["parameter.names"] == '["a"]'
+    assert pd.isna(frame["ours"][1])
+    assert (last["status"], last["error"].splitlines()[1]) == ("failed", "ValueError: a_b")
+    joined = pd.read_parquet(table.parent / "tables" / "readings.parquet")
+    assert list(joined["reading"]) == ["3", "many"]
+    assert list(joined["parameter.k"]) == [1, 2]
+    text = (table.parent / "summary.md").read_text()
+    assert text.startswith("# A toy\n")
+    assert "2 of 3 runs of `hub/toy` at profile `classroom` are done" in text
+    assert "| 1 | 1 | holds |" in text
+    assert r"| 3 | ValueError: a\_b |" in text
+
+
+def test_the_dimension_sweep_reads_every_model_of_the_catalogue() -> None:
+    points = sweep_spec.read(SHIPPED["dimension"]).points
+    assert [point["tables"] for point in points] == [[model.id] for model in hub_models()]
