@@ -37,7 +37,7 @@
 seed: int = 0
 device: str = "auto"
 model: str = "smollm2"  # a packaged model, a folder, an id on the Hub, or "untrained"
-sharded: bool = False  # spread a large model over all GPUs, in bfloat16
+sharded: bool = False  # over all GPUs by accelerate, in the model's own number type
 pgn: str = ""  # a file of games for it to read; empty: legal games drawn at random
 text_games: int = 96
 plies: int = 40  # half-moves of a game
@@ -234,7 +234,7 @@ texts = [cv.movetext(game)[0] for game in played]
 if model == "untrained":
     reader = cv.untrained_reader([*texts, " ".join("abcdefgh12345678")], seed=seed)
 else:
-    spread = {"device_map": "auto", "dtype": torch.bfloat16} if sharded else {}
+    spread = {"device_map": "auto", "dtype": "auto"} if sharded else {}
     reader = cv.load_reader(model, device=page.device, **spread)
 text_points = cv.text_points(reader, played)
 in_text = cv.read_board(text_points, least=least, seed=seed)
