@@ -229,6 +229,7 @@ def book(
     from tokenspace.press.book import build_book
     from tokenspace.press.runner import run_notebooks
     from tokenspace.press.scoreboard import scoreboard
+    from tokenspace.press.sweep_results import pages
 
     root = layout.find_root()
     runs = run_notebooks(
@@ -242,4 +243,5 @@ def book(
     )
     folders: dict[str, Path] = {run.notebook: run.folder for run in runs}
     page = scoreboard(folders, layout.part_titles(root))
-    typer.echo(build_book(root, folders, page, root / "build" / "book", quiet=quiet))
+    out = root / "build" / "book"
+    typer.echo(build_book(root, folders, page, out, pages=pages(root), quiet=quiet))

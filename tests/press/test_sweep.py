@@ -273,10 +273,11 @@ def test_the_table_is_tidy_and_says_where_every_number_comes_from(
     assert list(joined["reading"]) == ["3", "many"]
     assert list(joined["parameter.k"]) == [1, 2]
     text = (table.parent / "summary.md").read_text()
-    assert text.startswith("# A toy\n")
+    assert text.startswith("# A toy (classroom)\n")
     assert "2 of 3 runs of `hub/toy` at profile `classroom` are done" in text
     assert "| 1 | 1 | holds |" in text
     assert r"| 3 | ValueError: a\_b |" in text
+    assert sweep_results.pages(root) == {"sweeps/mine-classroom": text}
 
 
 def test_the_dimension_sweep_reads_every_model_of_the_catalogue() -> None:

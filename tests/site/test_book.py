@@ -17,6 +17,7 @@ from tokenspace.press.book import build_book, figure_cells
 from tokenspace.press.download import citation_names, plain_markdown, plain_notebook
 
 SCOREBOARD = "# Scoreboard\n\nNo claims yet.\n"
+PAGES = {"sweeps/toy-smoke": "# A toy (smoke)\n\n## toy\n\n| k | ours |\n|:--|:--|\n| 1 | 2 |\n"}
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +27,15 @@ def built(
     """A finished small book and its runs."""
     folder = tmp_path_factory.mktemp("built")
     runs = stand_in.write_runs(folder / "runs")
-    build_book(small_source, runs, SCOREBOARD, folder / "out", quiet=True)
+    build_book(small_source, runs, SCOREBOARD, folder / "out", pages=PAGES, quiet=True)
     return folder / "out", runs
+
+
+def test_a_sweep_joins_the_book_after_the_scoreboard(built: tuple[Path, dict]) -> None:
+    out, _ = built
+    assert "<td" in (out / "_build/html/sweeps/toy-smoke.html").read_text()
+    intro = (out / "_build/html/intro.html").read_text()
+    assert intro.index("scoreboard.html") < intro.index("sweeps/toy-smoke.html")
 
 
 def test_a_second_build_with_nothing_changed_runs_nothing(
@@ -35,14 +43,14 @@ def test_a_second_build_with_nothing_changed_runs_nothing(
 ) -> None:
     out, runs = built
     monkeypatch.setattr(book, "Popen", None)  # any use of it would fail
-    assert build_book(small_source, runs, SCOREBOARD, out).read_text()
+    assert build_book(small_source, runs, SCOREBOARD, out, pages=PAGES).read_text()
 
 
 def test_a_changed_page_is_read_again_and_alone(
     built: tuple[Path, dict], small_source: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     out, runs = built
-    build_book(small_source, runs, SCOREBOARD + "\nOne more line.\n", out)
+    build_book(small_source, runs, SCOREBOARD + "\nOne more line.\n", out, pages=PAGES)
     assert re.findall(r"book: reading (\S+)", capfd.readouterr().err) == ["scoreboard"]
     assert "One more line" in (out / "_build/html/scoreboard.html").read_text()
 

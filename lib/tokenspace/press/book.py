@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -29,17 +29,24 @@ WARNING = re.compile(r"^(?P<path>/\S+?\.(?:ipynb|md))(?::(?P<line>\d+))?: (?P<te
 
 
 def build_book(
-    source: Path, runs: Mapping[str, Path], scoreboard: str, out: Path, *, quiet: bool = False
+    source: Path,
+    runs: Mapping[str, Path],
+    scoreboard: str,
+    out: Path,
+    *,
+    pages: Mapping[str, str] | None = None,
+    quiet: bool = False,
 ) -> Path:
     """Build the site from ``{"hub/models": run folder}`` and return its ``index.html``.
 
     ``source`` is the repository (``book/`` and ``notebooks/`` below it), ``scoreboard`` a page
     of MyST, ``out`` a folder of ours: sources are staged there, the site is ``out/_build/html``.
+    ``pages`` holds further pages by name, listed after the scoreboard.
     Nothing is rebuilt when nothing changed. A page that fails leaves no site behind.
     Raises :class:`RunError` naming page and cell.
     """
     try:
-        stage(source, runs, scoreboard, out)
+        stage(source, runs, scoreboard, out, pages or {})
         return _sphinx(out, quiet)
     except OSError as error:
         shutil.rmtree(out / "_build", ignore_errors=True)
@@ -80,12 +87,17 @@ def _sphinx(out: Path, quiet: bool) -> Path:
     return index
 
 
-def stage(source: Path, runs: Mapping[str, Path], scoreboard: str, out: Path) -> None:
+def stage(
+    source: Path, runs: Mapping[str, Path], scoreboard: str, out: Path, pages: Mapping[str, str]
+) -> None:
     """Lay the book's sources, executed notebooks and downloads out under ``out``."""
     if out.is_dir() and any(out.iterdir()) and not (out / "_toc.yml").is_file():
         raise RunError(f"{out} holds something else than a book: name an empty folder")
     wanted = set(_copy_tree(source / "book", out))
-    wanted.add(_write(out / "scoreboard.md", scoreboard))
+    for name, text in {"scoreboard": scoreboard, **pages}.items():
+        wanted.add(_write(out / f"{name}.md", text))
+    if pages:
+        _write(out / "_toc.yml", _contents(source / "book" / "_toc.yml", pages))
     citations = citation_names(source / "book" / "references.bib")
     for name, run in runs.items():
         notebook = _read(run / "executed.ipynb")
@@ -153,6 +165,15 @@ def _parts(cell: Notebook) -> Iterator[Notebook]:
 def _figure(output: Notebook) -> dict[str, str] | None:
     found: dict[str, str] | None = output.get("metadata", {}).get("tokenspace", {}).get("figure")
     return found
+
+
+def _contents(path: Path, pages: Iterable[str]) -> str:
+    """Give the book's contents with further pages after the scoreboard."""
+    contents = yaml.safe_load(path.read_text())
+    for part in contents["parts"]:
+        if {"file": "scoreboard"} in part["chapters"]:
+            part["chapters"] += [{"file": name} for name in pages]
+    return str(yaml.safe_dump(contents, sort_keys=False, allow_unicode=True))
 
 
 def _complaints(stderr: str, out: Path) -> Iterator[str]:

@@ -118,7 +118,7 @@ def _run(
         p = futures[future]
         error = _error(future)
         if error is None and not p.folder.is_dir():
-            error = f"done by its worker, but not in {p.folder}: its checkout or disk isn't ours"
+            error = f"done, but not in {p.folder}: its worker's checkout, disk or cwd isn't ours"
         if error is not None:
             errors[p.key] = error
         report.end(labels[p.key], "done" if error is None else f"failed\n{error}")

@@ -47,6 +47,16 @@ def _write(path: Path, content: bytes) -> None:
         write(path, content)
 
 
+def pages(root: Path) -> dict[str, str]:
+    """Give the summaries of all sweeps as pages of the book, by name.
+
+    >>> pages(Path("/nowhere"))
+    {}
+    """
+    found = sorted((root / "build" / "sweeps").glob("*/*/summary.md"))
+    return {f"sweeps/{p.parts[-3]}-{p.parts[-2]}": p.read_text() for p in found}
+
+
 def table(outcomes: list[Outcome]) -> pd.DataFrame:
     """Give a row for each claim of each run; a run without claims, or that failed, has one row.
 
@@ -118,7 +128,8 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 def summary(sweep: Sweep, outcomes: list[Outcome], frame: pd.DataFrame) -> str:
     """Write a page of MyST: how the sweep went, each claim over its runs, what failed."""
     failed = [o for o in outcomes if o.error is not None]
-    lines = [f"# {literal(sweep.title)}", "", "\n\n".join(_facts(sweep, outcomes, frame)), ""]
+    facts = "\n\n".join(_facts(sweep, outcomes, frame))
+    lines = [f"# {literal(sweep.title)} ({sweep.profile})", "", facts, ""]
     for about in _claims(outcomes).values():
         rows = frame[frame["claim"] == about["id"]]
         lines += [f"## {about['id']}", "", literal(about["statement"]), ""]
