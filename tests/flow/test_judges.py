@@ -8,6 +8,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from tokenspace.errors import ParameterError
 from tokenspace.flow.judges import (
@@ -177,3 +179,19 @@ def test_tokenizers_that_differ_are_refused_and_text_carries_over():
     with pytest.raises(ParameterError, match=r"3 tokens have another id.*use `reencode`"):
         same_tokenizer(ours, theirs)
     assert reencode(torch.tensor([[0, 1, 2]]), ours, theirs) == [[1, 2, 0]]
+
+
+def test_both_libraries_tokenizers_carry_text_over():
+    """A tokenizer of tokenizers, one of transformers, with other ids and other pieces."""
+    ours = Tokenizer(models.WordLevel({"the": 0, "cat": 1, "sat": 2}, unk_token="the"))
+    ours.pre_tokenizer = pre_tokenizers.Whitespace()
+    theirs = Tokenizer(models.WordLevel({"sat": 0, "the": 1, "?": 2, "cat": 3}, unk_token="?"))
+    theirs.pre_tokenizer = pre_tokenizers.Whitespace()
+    theirs.add_special_tokens(["<s>"])
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=theirs, bos_token="<s>")
+    tokens = torch.tensor([[0, 1, 2], [1, 1, 1]])
+    for judge_s in (theirs, wrapped):
+        assert reencode(tokens, ours, judge_s) == [[1, 3, 0], [3, 3, 3]]
+        with pytest.raises(ParameterError, match=r"isn't the judge's .*3 tokens have another id"):
+            same_tokenizer(ours, judge_s)
+        same_tokenizer(judge_s, wrapped)

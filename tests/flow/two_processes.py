@@ -10,11 +10,11 @@ from tokenspace.flow.data import Sequences
 from tokenspace.flow.markov import MarkovMixture
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import embeddings
-from tokenspace.flow.processes import process, processes
+from tokenspace.flow.processes import average, process, processes
 from tokenspace.flow.training import Settings, train
 
 DATA = Sequences(MarkovMixture.random(V=5, components=2, branching=2), 6)
-SETTINGS = Settings(steps=6, batch=16, lr=1e-2)
+SETTINGS = Settings(steps=6, batch=16, lr=1e-2, micro=4)
 
 
 def model(kind, seed=0, **more):
@@ -25,10 +25,14 @@ def model(kind, seed=0, **more):
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     with processes() as device:
-        ours = model("hull")
+        ours = model("hull", dropout=0.2)
         at = folder / "state.safetensors"
         run = train(ours, DATA, SETTINGS, device=device, checkpoint=at, log_every=2, save_every=3)
         rank, world = process()
         assert world == 2
+        one, none = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(1))
+        one.grad = torch.tensor([1.0, -4.0]) * (1 + rank)
+        assert average([one, none], torch.tensor(2.0 * rank)).item() == 1  # Adam hides a factor
+        assert [p.grad.tolist() for p in (one, none)] == [[1.5, -6.0], [0.0]]
         weights = {name: p.detach() for name, p in ours.named_parameters()}
         torch.save({"weights": weights, "losses": run.losses}, folder / f"{rank}.pt")

@@ -183,10 +183,11 @@ def generative_perplexity(
 def reencode(tokens: Int64[Tensor, "n L"], generator: Any, judge: Any) -> list[list[int]]:
     """The text of the samples, in the judge's ids, as the paper scores: special tokens kept.
 
-    Tokenizers are transformers' (`decode`, `encode`).
+    Tokenizers are those of transformers or of tokenizers (`decode`, `encode`).
     """
     texts = [generator.decode(ids, skip_special_tokens=False) for ids in tokens.tolist()]
-    return [list(judge.encode(text, add_special_tokens=False)) for text in texts]
+    found = [judge.encode(text, add_special_tokens=False) for text in texts]
+    return [list(getattr(each, "ids", each)) for each in found]
 
 
 def same_tokenizer(generator: Any, judge: Any) -> None:

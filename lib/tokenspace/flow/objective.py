@@ -66,7 +66,10 @@ class Flow(Objective):
             raise ParameterError(f"self_conditioning = {self_conditioning}: a share, 0 to 1.")
         self.predictor, self.schedule = predictor, schedule
         self.kind, self.share = loss, self_conditioning
-        self.name = f"{type(predictor).__name__} {loss} {schedule} self-conditioned {self.share}"
+        kernel = "" if getattr(predictor, "skip", True) else " without the kernel"
+        self.name = (
+            f"{type(predictor).__name__}{kernel} {loss} {schedule} self-conditioned {self.share}"
+        )
 
     @property
     def E(self) -> Float[Tensor, "V d"]:

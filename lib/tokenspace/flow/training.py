@@ -1,8 +1,9 @@
 """Training on one process or several, resumed exactly, and stopped when embeddings collapse.
 
 All that is random about step n is drawn from generators seeded by (seed, n): the tokens of the
-whole batch, their times and noise, and dropout. A process takes its rows of those draws, so two
-processes see what one would, and a resumed run what an unbroken one would.
+whole batch, their times and noise. A process takes its rows of those draws, so two processes see
+what one would, and a resumed run what an unbroken one would. Dropout is seeded by part of the
+batch: it is the same on any number of processes that go through the same parts (`micro`).
 """
 
 import hashlib
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError
 from tokenspace.flow.data import Data, digest, generator, seed_of
+from tokenspace.flow.network import DiT
 from tokenspace.flow.objective import Objective, spread_of
 from tokenspace.flow.processes import average, process, shares
 from tokenspace.flow.state import Ema, copy_into, load, refuse_other_run, save, trained, whole
@@ -131,9 +133,9 @@ class Loop:
         tokens = self.data(s.batch, generator(s.seed, step, "tokens"))
         noise = generator(s.seed, step, "noise")
         draws = self.model.draw(s.batch, tokens.shape[1], noise, self.device)
-        torch.manual_seed(seed_of(s.seed, step, "dropout", process()[0]))
         total = torch.zeros((), device=self.device)
         for part in self.parts:
+            torch.manual_seed(seed_of(s.seed, step, "dropout", part.start))
             mine = {name: draw[part] for name, draw in draws.items()}
             bf16 = s.precision == "bf16"
             with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=bf16):
@@ -213,8 +215,9 @@ class Loop:
 def identity_of(model: Objective, data: Data, settings: Settings) -> dict[str, Any]:
     """What makes two runs the same: model, starting weights, data, settings with the seed."""
     start = {name: digest(tensor) for name, tensor in whole(model).items()}
+    shapes = [str(m.shape) for m in model.modules() if isinstance(m, DiT)]  # compiled or not
     return {
-        "model": f"{model.name}: {model}",
+        "model": "; ".join([model.name, *shapes]),
         "start": hashlib.sha256(json.dumps(start).encode()).hexdigest()[:12],
         "data": data.identity,
         # a run may be taken further, unless its rate depends on its length
