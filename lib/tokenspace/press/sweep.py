@@ -78,7 +78,7 @@ def _client(scheduler: str | None, workers: int, report: Report) -> Iterator[Cli
         with client:
             count = len(client.scheduler_info(n_workers=-1)["workers"])
             waiting = "" if count else "; runs start when the first joins"
-            report.line(f"{scheduler}: {count} workers{waiting}")
+            report.line(f"{scheduler}: {count} {'worker' if count == 1 else 'workers'}{waiting}")
             yield client
         return
     threads = str(max(1, cores() // workers))
