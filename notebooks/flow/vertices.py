@@ -74,7 +74,7 @@ def normal(*shape):
 # x_t = \alpha_t\, x^\star + \sigma_t\, z ,
 # $$ (eq-noising)
 #
-# with pure noise at $t = 0$ and the data at $t = 1$. What we want is the way back. Let $\mu = \mathrm{E}[x^\star \mid x_t]$ be the best guess of the data from a noisy sequence. Then the points of {eq}`eq-noising` have, at each time, the same law as the points of an ordinary differential equation, started in noise {cite:p}`lipman2023flow`:
+# with pure noise at $t = 0$ and the data at $t = 1$: $\alpha$ rises from 0, $\sigma$ falls to 0, and $\alpha^2/\sigma^2$ is the *signal-to-noise ratio*, SNR. What we want is the way back. Let $\mu = \mathrm{E}[x^\star \mid x_t]$ be the best guess of the data from a noisy sequence. Then the points of {eq}`eq-noising` have, at each time, the same law as the points of an ordinary differential equation, started in noise {cite:p}`lipman2023flow`:
 #
 # $$
 # \dot x = \frac{\dot\sigma}{\sigma}\, x + \Big(\dot\alpha - \alpha\,\frac{\dot\sigma}{\sigma}\Big)\, \mu(x, t) .
@@ -104,7 +104,7 @@ by_euler = x_linear + (t - s) * (mean - x_linear) / (1 - s)
 assert torch.allclose(by_ddim, by_euler, atol=1e-14)
 
 # %% [markdown]
-# Where does the paper's sampler actually go? Its code draws a uniform $u$ and sets $\gamma = \mathrm{loc} - \mathrm{scale}\,\log(-\log u)$, and its $N$ points sit at the middle of $N$ equal parts of $u$.
+# Where does the paper's sampler actually go? Its code draws a uniform $u$ and sets $\gamma = \mathrm{loc} - \mathrm{scale}\,\log(-\log u)$, and its $N$ points sit at the middle of $N$ equal parts of $u$. Training draws $u$ evenly, and weights the squared error of $\mu$ by $(1 + \alpha/\sigma)^2 = (1 - t)^{-2}$.
 
 # %% tags=["hide-input"]
 released = flow.Gumbel(4.9563, 0.9637)
@@ -132,7 +132,7 @@ page.table(
     name="tbl-grid",
     caption=(
         "The released schedule (loc 4.9563, scale 0.9637) in the linear-equivalent time of "
-        "{eq}`eq-clocks`. Last column: how often the row nearest to a noisy embedding is the "
+        "{eq}`eq-clocks`; the weight at the first and the last point. Last column: how often the row nearest to a noisy embedding is the "
         "right one at the last point, for 50,257 orthogonal rows in 768 dimensions; an integral."
     ),
 )
@@ -149,7 +149,7 @@ page.say(
 # :class: differs
 # - The code's comments call $\gamma$ a log signal-to-noise ratio. It is the log of noise over signal.
 # - The paper takes tokens from the row nearest to the last state $x_{t_N}$ or from the largest weight, and finds that the two agree on more than 99 % of tokens. The code's rule called "distance" takes the row nearest to the last *mean*. {numref}`tbl-grid` says why it must: under exact noise the nearest row to $x_{t_N}$ would often be wrong.
-# - The paper calls *rolling* self-conditioning, with the previous step's mean, its default. The code implements only refinement, with further evaluations at the same step.
+# - In both, the network also reads an earlier guess of $\mu$, which is called *self-conditioning*. In the paper the default guess is that of the previous step (*rolling*). The code asks again at the same step instead (*refinement*).
 # - The schedule's two numbers stay trainable in the code, under a loss that is weighted by the schedule itself, so the loss can fall by moving them. Ours are fixed.
 # - An average of the weights is saved; evaluation loads the raw ones.
 # ```
@@ -292,7 +292,7 @@ for target in (100.0, 3.0, 1.5, 0.8, 0.4, 0.1, 0.01):
     axes.scatter(*cloud.T, s=7, lw=0, c=[PALETTE[j] for j in ended[shown]])
     for j, token in enumerate(toy.TOKENS / shrink):
         axes.plot(*token, marker="*", ms=15, color=PALETTE[j], mec=INK)
-    axes.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
+    axes.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
     axes.set_title(f"σ/α = {target:g}")
     frames[f"σ/α = {target:g}"] = figure
 page.show(
@@ -314,21 +314,25 @@ page.show(
 grid = torch.linspace(-3, 3, side, dtype=torch.float64)
 where = torch.cartesian_prod(grid, grid)
 _, cell = run(toy.exact, where)
-voronoi = squared_distances(where, toy.TOKENS).argmin(-1)
+away = squared_distances(where, toy.TOKENS)
 figure, axes = plt.subplots(figsize=(4.6, 4.2))
 for j, token in enumerate(toy.TOKENS):
     mine = (cell == j).reshape(side, side).T.double()
-    nearest = (voronoi == j).reshape(side, side).T.double()
     axes.contourf(grid, grid, mine, levels=[0.5, 1.5], colors=[PALETTE[j]], alpha=0.45)
-    axes.contour(grid, grid, nearest, levels=[0.5], colors=[MUTED], linestyles="--", linewidths=1)
     axes.plot(*token, marker="*", ms=15, color=PALETTE[j], mec=INK)
-axes.set(aspect="equal")
+    axes.annotate("ABCDE"[j], token.tolist(), (8, 5), textcoords="offset points")
+for j in range(4):  # borders of the cells, each once
+    closer = away[:, j + 1 :].amin(1) - away[:, j]
+    closer[away.argmin(1) < j] = math.nan
+    border = closer.reshape(side, side).T
+    axes.contour(grid, grid, border, levels=[0], colors=[MUTED], linestyles="--", linewidths=1)
+axes.set(aspect="equal", xlabel="noise, first coordinate", ylabel="noise, second coordinate")
 page.show(
     figure,
     name="fig-map",
     caption=(
-        "Which token each point of the noise ends at (areas), and which token it is nearest to "
-        "(dashed). The areas have the tokens' probabilities under the normal law, so a likely "
+        "Which of the tokens A to E each point of the noise ends at (areas), and which it is "
+        "nearest to (dashed). The areas have the tokens' probabilities under the normal law, so a likely "
         "token takes more than its cell and an unlikely one less."
     ),
     alt=(
@@ -613,6 +617,8 @@ page.claim(
 # $$ (eq-trap)
 #
 # This $f$ is positive and smooth for $t < 1$. It undoes the kernel, and sends every point to the *middle*. On its way there $x$ shrinks so fast that $\log f$ changes at a bounded rate: (b) holds. For comparison, keep the pull to the middle but let it be Lipschitz in $x$, with a constant that doesn't grow as $t \to 1$: $\log f_1/f_2 = -4\tanh(2x)$.
+#
+# We also count. The proof adds up one error of the order $\delta^2$ for each of the $N$ steps, and takes the sum $N\delta^2$ to be bounded.
 
 # %%
 begin = torch.linspace(-3, 3, 400, dtype=torch.float64)  # an even number: not exactly 0
@@ -638,7 +644,7 @@ tries = pd.DataFrame(
 
 # %% tags=["hide-input"]
 t = flow.theorem_grid(max(deltas), min(ends))
-drawn = slice(None, None, len(t) // 200 or 1)
+drawn = torch.searchsorted(t, torch.linspace(0, float(t[-1]), 200, dtype=t.dtype)).unique()
 figure, panels = plt.subplots(1, 2, figsize=(9.2, 3.0), sharey=True)
 titles = {r"$\mu = -\tanh(3x)$": toy.trap, r"$f$ Lipschitz in $x$": toy.lipschitz}
 for axes, (title, odds) in zip(panels, titles.items(), strict=True):
@@ -813,7 +819,7 @@ page.claim(
 # %% [markdown]
 # ## A source that is known
 #
-# To go further we need sequences, and an exact posterior of sequences. A **mixture of Markov chains** has both. One of a few chains is drawn, and then writes the whole sequence, each token from the one before. The likelihood of a sequence is a sum over chains; the posterior given a noisy one is a forward–backward pass, in float64. Each token has a few common successors, and any token may follow with a small probability, so that a wrong sequence gets a low likelihood instead of none.
+# To go further we need sequences, and an exact posterior of sequences. A **mixture of Markov chains** has both. One of a few chains is drawn, and then writes the whole sequence, each token from the one before. The likelihood of a sequence is a sum over chains; the posterior given a noisy one is a forward–backward pass, in float64. A predictor that computes it is our **oracle**. Each token has a few common successors, and any token may follow with a small probability, so that a wrong sequence gets a low likelihood instead of none.
 
 # %%
 source = flow.MarkovMixture.random(V=V, components=components, seed=seed)
@@ -914,7 +920,15 @@ page.claim(
 #
 # ### An exact model in an inexact solver
 #
-# Give the sampler the oracle, and whatever is wrong with its samples is the fault of the steps. Each sample is scored by its true likelihood, by the entropy of its own tokens, and by the divergence of its pairs of neighbours from the exact law of pairs. **The data themselves are scored in the same way**, since a finite sample of the right law doesn't have a divergence of zero.
+# Give the sampler the oracle, and whatever is wrong with its samples is the fault of the steps, that is, of too few evaluations of the predictor (*NFE*, number of function evaluations). Each sample is scored by its true likelihood, by the entropy of its own tokens, and by the divergence of its pairs of neighbours from the exact law of pairs. **The data themselves are scored in the same way**, since a finite sample of the right law doesn't have a divergence of zero.
+#
+# To the exact model we also apply a *mechanism*, one of those with which the paper sharpens its samples. **Unconditional guidance** makes every step longer. In the coordinates of {eq}`eq-contract`, with $\hat\epsilon = (y - \mu)/s$ the noise that $y$ holds if $\mu$ is right,
+#
+# $$
+# y' = y + (1 + w_{ug})\,(s' - s)\,\hat\epsilon .
+# $$ (eq-unconditional)
+#
+# With $w_{ug} = 0$ this is {eq}`eq-step`; with more, $y$ goes farther towards $\mu$ than it should.
 
 # %%
 best, worst = max(nfes), min(nfes)
