@@ -130,10 +130,13 @@ def summary(sweep: Sweep, outcomes: list[Outcome], frame: pd.DataFrame) -> str:
     failed = [o for o in outcomes if o.error is not None]
     facts = "\n\n".join(_facts(sweep, outcomes, frame))
     lines = [f"# {literal(sweep.title)} ({sweep.profile})", "", facts, ""]
+    if frame["claim"].notna().any():
+        lines += ["## Claims over runs", "", markdown(_overview(frame)), ""]
     for about in _claims(outcomes).values():
         rows = frame[frame["claim"] == about["id"]]
+        paper = (about["paper"] or "–").rstrip(".")
         lines += [f"## {about['id']}", "", literal(about["statement"]), ""]
-        lines += [f"Holds if {interval(about['band'])}. Paper: {literal(about['paper'] or '–')}."]
+        lines += [f"Holds if {interval(about['band'])}. Paper: {literal(paper)}."]
         lines += ["", markdown(_shown(rows, outcomes)), ""]
     if failed:
         lines += ["## Failed runs", ""]
@@ -164,6 +167,17 @@ def _claims(outcomes: list[Outcome]) -> dict[str, dict[str, Any]]:
             for claim in read_claims(outcome.plan.folder):
                 found.setdefault(claim["id"], claim)
     return found
+
+
+def _overview(frame: pd.DataFrame) -> pd.DataFrame:
+    """Count each claim's verdicts over the runs, and say from where to where our number goes."""
+    rows = []
+    for claim, group in frame.dropna(subset="claim").groupby("claim", sort=False):
+        counts = {text: int((group["verdict"] == v).sum()) for v, text in VERDICTS.items()}
+        ours = group["ours"].dropna()
+        least, most = (number(float(x)) if len(ours) else "–" for x in (ours.min(), ours.max()))
+        rows.append({"claim": claim, **counts, "least": least, "greatest": most})
+    return pd.DataFrame(rows)
 
 
 def _shown(rows: pd.DataFrame, outcomes: list[Outcome]) -> pd.DataFrame:
