@@ -1,7 +1,10 @@
 """The network: the released size, zero at the start, rotary positions, causality, context."""
 
+import math
+
 import pytest
 import torch
+from torch.nn.functional import gelu, silu
 
 from tokenspace.errors import ParameterError
 from tokenspace.flow.network import DiT, angles, rotate, size_of
@@ -29,6 +32,53 @@ def inputs(B=3, L=6, d=8):
 def test_the_released_shape_has_its_parameters():
     with torch.device("meta"):
         assert size_of(DiT(50257, 768)) / 1e6 == pytest.approx(132.2, abs=0.05)  # without E
+
+
+def by_equations(s, x, gamma, c, heads):
+    """The released network from its tensors: rotary angles as complex numbers, head by head."""
+
+    def norm(h, name):
+        centred = h - h.mean(-1, keepdim=True)
+        return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * s[name]
+
+    def affine(h, name):
+        return h @ s[f"{name}.weight"].T + s.get(f"{name}.bias", 0.0)
+
+    L, width = x.shape[1:]
+    size = width // heads
+    h = x + affine(torch.cat([x, c], -1), "self_cond_proj")
+    phase = gamma[:, None] * torch.exp(-math.log(1e4) * torch.arange(128) / 128)
+    level = affine(torch.cat([phase.cos(), phase.sin()], -1), "sigma_map.mlp.0")
+    level = silu(affine(silu(level), "sigma_map.mlp.2"))[:, None]
+    theta = torch.arange(L)[:, None] * 1e4 ** (-2 * torch.arange(size // 2).double() / size)
+    turn = torch.polar(torch.ones_like(theta), theta)
+    for b in range(len({name.split(".")[1] for name in s if name.startswith("blocks.")})):
+        name = f"blocks.{b}"
+        change = affine(level, f"{name}.adaLN_modulation").split(width, -1)
+        inner = norm(h, f"{name}.norm1.weight") * (1 + change[1]) + change[0]
+        q, k, v = affine(inner, f"{name}.attn_qkv").split(width, -1)
+        mixed = []
+        for q_, k_, v_ in zip(*(each.split(size, -1) for each in (q, k, v)), strict=True):
+            q_, k_ = (torch.complex(*each.chunk(2, -1)) * turn for each in (q_, k_))
+            weights = ((q_ @ k_.mH).real / math.sqrt(size)).softmax(-1)
+            mixed.append(weights @ v_)
+        h = h + change[2] * affine(torch.cat(mixed, -1), f"{name}.attn_out")
+        inner = norm(h, f"{name}.norm2.weight") * (1 + change[4]) + change[3]
+        inner = gelu(affine(inner, f"{name}.mlp.0"), approximate="tanh")
+        h = h + change[5] * affine(inner, f"{name}.mlp.2")
+    change = affine(level, "output_layer.adaLN_modulation").split(width, -1)
+    h = norm(h, "output_layer.norm_final.weight") * (1 + change[1]) + change[0]
+    return affine(h, "output_layer.linear")
+
+
+def test_the_network_is_the_released_one():
+    net = shaken(tiny(width=None)).double()
+    x, gamma, c = (each.double() for each in inputs())
+    found = net(x, gamma, c).detach()
+    assert float(found.abs().mean()) > 0.05
+    torch.testing.assert_close(
+        found, by_equations(net.state_dict(), x, gamma, c, 2), atol=1e-5, rtol=0
+    )
 
 
 def test_untrained_it_says_nothing_so_the_hull_is_the_context_free_mean():

@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -113,8 +114,9 @@ def publish_model(path: Path, V: int) -> None:
         "backbone.vocab_embed.embedding": torch.randn(V, 24),
         "backbone.rotary_emb.inv_freq": torch.ones(1),
         "proposal.loc": torch.tensor(4.9563), "proposal.scale": torch.tensor(0.9637),
+        "proposal.entropy": torch.tensor(7.02),
     }  # fmt: skip
-    torch.save({"model": state, "ema": state, "opt": {}, "step": 175_000}, path)
+    torch.save({"model": state, "ema": state, "opt": {}, "args": Namespace(lr=1e-5)}, path)
 
 
 def test_the_page_s_cell_reads_published_weights_and_judges_from_the_hub(
