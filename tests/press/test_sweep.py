@@ -9,11 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import psutil
 import pytest
+from distributed import KilledWorker
 from tests.press.command import start, wait_for
 from tests.sources.checkpoints import EMBED, random_rows, single
 from tests.sources.hub_server import HubServer
@@ -21,7 +23,7 @@ from tests.sources.hub_server import HubServer
 from tokenspace.errors import ParameterError
 from tokenspace.press import layout, sweep_results, sweep_spec
 from tokenspace.press.plan import profiles
-from tokenspace.press.sweep import Outcome
+from tokenspace.press.sweep import Outcome, explained
 from tokenspace.sources.catalogue import hub_models
 
 Put = Callable[..., Path]
@@ -175,6 +177,11 @@ def test_twelve_runs_survive_a_killed_worker_and_are_not_repeated(
     assert "12 of 12 were already there; nothing to do" in errors
     assert Path(out.splitlines()[-1]) == table
     assert {p: p.stat().st_mtime_ns for p in (root / "build").rglob("*")} == before
+
+
+def test_a_run_that_takes_its_workers_along_is_explained() -> None:
+    lost = KilledWorker("task", SimpleNamespace(address="tcp://there:1"), 3)
+    assert explained(lost).startswith("4 workers were lost while running it, the last of them tcp:")
 
 
 def test_a_broken_table_does_not_hide_the_others(

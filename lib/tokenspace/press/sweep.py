@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Future, LocalCluster, as_completed
+from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 
 from tokenspace.errors import RunError, TokenspaceError
 from tokenspace.press.environment import cores
@@ -70,6 +70,7 @@ def run_sweep(
 @contextmanager
 def _client(scheduler: str | None, workers: int, report: Report) -> Iterator[Client]:
     """Connect to a cluster, or start workers on this machine that share its cores' threads."""
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we say it in our words
     if scheduler is not None:
         try:
             client = Client(scheduler, timeout=30)
@@ -130,8 +131,22 @@ def _error(future: Future) -> str | None:
         answer: str | None = future.result()
         return answer
     if future.status == "error":
-        return f"{type(future.exception()).__name__}: {future.exception()}"
+        return explained(future.exception())
     return "the scheduler went away before it was done"
+
+
+def explained(error: BaseException) -> str:
+    """Say what kept Dask from running a notebook.
+
+    >>> explained(OSError("no disk"))
+    'OSError: no disk'
+    """
+    if isinstance(error, KilledWorker):
+        return (
+            f"{error.allowed_failures + 1} workers were lost while running it, the last of them "
+            f"{error.last_worker.address}: most often their memory or a job's time ran out"
+        )
+    return f"{type(error).__name__}: {error}"
 
 
 def work(root: Path, notebook: str, options: dict[str, Any]) -> str | None:
