@@ -72,6 +72,8 @@ def test_run_prints_the_folder_last_and_claims_reads_it(
         (["run", "hub/toy", "-p", "seed=9", "--timeout", "2"], 124, "time is up after 2 s"),
         (["sync", "--check"], 1, "notebooks/hub/toy.ipynb differs"),
         (["dimension", "nowhere.npy"], 1, "nowhere.npy"),
+        (["sweep", "nowhere.yaml"], 2, "no sweep file 'nowhere.yaml' (shipped: none)"),
+        (["runs", "show", "12ab"], 2, "0 of 0 runs have a key that begins with '12ab' (none)"),
     ],
 )
 def test_errors_are_told_without_a_traceback(
