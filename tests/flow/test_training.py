@@ -217,6 +217,27 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path):
     assert [load(p)[0]["step"] for p in tmp_path.glob("*.safetensors")] == [6]
 
 
+def test_a_run_beside_others_in_threads_is_what_it_is_alone(monkeypatch):
+    """Others seed torch's one generator whenever they like: between two layers, or two losses."""
+
+    def final(seed):
+        made = model("hull", seed)
+        train(made, DATA, Settings(steps=3, batch=4, lr=1e-2, seed=seed))
+        return weights(made)
+
+    alone, other = final(0), final(1)
+    assert not same(alone, other)
+    for where, name in ((torch.nn.init, "xavier_uniform_"), (Flow, "loss")):
+        undisturbed = getattr(where, name)
+
+        def disturbed(*args, undisturbed=undisturbed, **more):
+            torch.manual_seed(int(torch.randint(2**60, ())))
+            return undisturbed(*args, **more)
+
+        monkeypatch.setattr(where, name, disturbed)
+    assert same(alone, final(0))
+
+
 @pytest.mark.parametrize(("batch", "micro"), [(6, 4), (3, 2)])
 def test_a_batch_that_does_not_split_is_refused(batch, micro):
     with pytest.raises(ParameterError, match=f"batch = {batch} on 1 processes in parts of {micro}"):

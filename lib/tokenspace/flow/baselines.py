@@ -176,7 +176,6 @@ def build(
         raise ParameterError(f"model {kind!r}: one of {', '.join(KINDS)}.")
     V, d = E.shape
     with torch.random.fork_rng([]):
-        torch.manual_seed(seed)
         network = DiT(
             V,
             d,
@@ -184,6 +183,7 @@ def build(
             causal=kind == "autoregressive",
             **shape,
         )
+    network.initialize(torch.Generator().manual_seed(seed))  # not torch's own: threads share it
     if kind == "masked":
         return Masked(network, E)
     if kind == "autoregressive":

@@ -68,11 +68,11 @@ class DiT(nn.Module):
         self.output_layer = Head(width, outputs or V, conditioning)
         self.initialize()
 
-    def initialize(self) -> None:
+    def initialize(self, generator: torch.Generator | None = None) -> None:
         """Xavier's weights and zero biases, as DiTs have; zero for head, modulations and W."""
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
-                nn.init.xavier_uniform_(layer.weight)
+                nn.init.xavier_uniform_(layer.weight, generator=generator)
                 if layer.bias is not None:
                     nn.init.zeros_(layer.bias)
         modulations = [block.adaLN_modulation for block in [*self.blocks, self.output_layer]]

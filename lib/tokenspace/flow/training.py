@@ -92,6 +92,8 @@ def train(
     it: bitwise the same on one machine's CPU. Under `processes()` each process takes its share of
     the batch. The run stops where the mean or least distance between embeddings falls below .1
     of the start's, or the loss isn't finite. `callback(step, model)` is called at logged steps.
+    Runs in threads beside one another are what they are alone, unless they use dropout, which
+    draws from the one generator of torch.
     Raises ParameterError for a checkpoint of another run, or a batch that doesn't split.
     """
     cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
