@@ -223,6 +223,7 @@ def test_a_stopped_sweep_leaves_nothing_half_written_and_goes_on(
     done.send_signal(signal.SIGINT)
     _, errors = done.communicate(timeout=60)
     assert done.returncode == 130, errors
+    assert "stopped; what is done is kept, call it again to go on" in errors
     assert "Traceback" not in errors
     for _ in range(100):  # a kernel looks once a second whether its worker lives
         if not psutil.pid_exists(kernel):

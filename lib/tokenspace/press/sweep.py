@@ -60,6 +60,9 @@ def run_sweep(
             try:
                 with _client(scheduler, min(workers or cores(), len(new)), report) as client:
                     errors = _run(client, new, sweep, device, timeout, labels, report)
+            except KeyboardInterrupt:
+                report.line(f"{sweep.name}: stopped; what is done is kept, call it again to go on")
+                raise
             finally:  # what a stopped sweep's workers left half done
                 clear(new[0].folder.parent)
     return [
