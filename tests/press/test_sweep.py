@@ -253,7 +253,9 @@ def outcomes(root: Path, claim: dict[str, Any], sweep: sweep_spec.Sweep) -> Iter
         found = [claim, {**claim, "id": "other", "ours": None, "verdict": "not-testable"}]
         (plan.folder / "claims.json").write_text(json.dumps(found))
         value: Any = "many" if number else 3
-        pd.DataFrame({"reading": [value]}).to_parquet(plan.folder / "tables" / "readings.parquet")
+        pd.DataFrame({"reading": [value], "run": "a"}).to_parquet(
+            plan.folder / "tables" / "readings.parquet"
+        )
         yield Outcome(point, plan, None)
 
 
@@ -280,6 +282,7 @@ def test_the_table_is_tidy_and_says_where_every_number_comes_from(
     joined = pd.read_parquet(table.parent / "tables" / "readings.parquet")
     assert list(joined["reading"]) == ["3", "many"]
     assert list(joined["parameter.k"]) == [1, 2]
+    assert list(joined["run"]) == list(frame["run"].unique())[:2]
     text = (table.parent / "summary.md").read_text()
     assert text.startswith("# A toy (classroom)\n")
     assert "2 of 3 runs of `hub/toy` at profile `classroom` are done" in text

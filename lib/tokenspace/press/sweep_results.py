@@ -108,9 +108,10 @@ def page_tables(outcomes: list[Outcome]) -> dict[str, pd.DataFrame]:
     parts: dict[str, list[pd.DataFrame]] = {}
     for outcome in outcomes:
         if outcome.error is None:
+            given = {name: outcome.plan.parameters[name] for name in outcome.point}
+            about = {"run": outcome.plan.key, **_parameters(given)}
             for path in sorted((outcome.plan.folder / "tables").glob("*.parquet")):
-                about = {"run": outcome.plan.key, **_parameters(outcome.point)}
-                rows = pd.read_parquet(path)
+                rows = pd.read_parquet(path).rename(columns={"run": "page.run"})
                 parts.setdefault(path.name, []).append(
                     pd.concat([pd.DataFrame(about, index=rows.index), rows], axis=1)
                 )
