@@ -247,7 +247,12 @@ def outcomes(root: Path, claim: dict[str, Any], sweep: sweep_spec.Sweep) -> Iter
             yield Outcome(point, plan, "hub/toy, cell 2 failed\nValueError: a_b\nkept as far as")
             continue
         (plan.folder / "tables").mkdir(parents=True)
-        about = {"seconds": 2.5, "finished": "now", "commit": "c0ffee", "versions": {"torch": "2"}}
+        about = {
+            "seconds": 2.5,
+            "finished": "now",
+            "commit": "c0ffee" * 6 + "-dirty",
+            "versions": {"torch": "2"},
+        }
         about["footer"] = {"device": "cpu (a CPU)"}
         (plan.folder / "environment.json").write_text(json.dumps(about))
         found = [claim, {**claim, "id": "other", "ours": None, "verdict": "not-testable"}]
@@ -274,7 +279,7 @@ def test_the_table_is_tidy_and_says_where_every_number_comes_from(
     first, last = frame.iloc[0], frame.iloc[-1]
     assert (first["ours"], first["band_low"], first["verdict"]) == (1.0, 1.0, "holds")
     assert (first["commit"], first["versions"], first["device"]) == (
-        *("c0ffee", "torch 2", "cpu (a CPU)"),
+        *("c0ffee" * 6 + "-dirty", "torch 2", "cpu (a CPU)"),
     )
     assert first["parameter.names"] == '["a"]'
     assert pd.isna(frame["ours"][1])
@@ -285,6 +290,7 @@ def test_the_table_is_tidy_and_says_where_every_number_comes_from(
     assert list(joined["run"]) == list(frame["run"].unique())[:2]
     text = (table.parent / "summary.md").read_text()
     assert text.startswith("# A toy (classroom)\n")
+    assert "Commit: `c0ffeec0ffee-dirty`." in text  # a page is too narrow for all of it
     assert "2 of 3 runs of `hub/toy` at profile `classroom` are done" in text
     assert "| toy | 2 | 0 | 0 | 1 | 1 |" in text
     assert "| other | 0 | 0 | 2 | – | – |" in text

@@ -155,6 +155,7 @@ def _facts(sweep: Sweep, outcomes: list[Outcome], frame: pd.DataFrame) -> Iterat
         f"{len(done)} of {len(outcomes)} runs of `{sweep.notebook}` at profile `{sweep.profile}` "
         f"are done, in {done['seconds'].sum():.0f} s of runs together."
     )
+    done = done.assign(commit=done["commit"].str.replace(r"^(\w{12})\w+", r"\1", regex=True))
     for name in ("commit", "versions", "device"):
         if values := [f"`{v}`" for v in dict.fromkeys(done[name].dropna())]:
             yield f"{name.capitalize()}: {', '.join(values)}."
