@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from tokenspace import cli_runs
 from tokenspace.errors import ParameterError, RunError, TokenspaceError
-from tokenspace.options import Device, Force, Jobs, Json, Place, Profile, Timeout
+from tokenspace.options import Device, Difference, Force, Jobs, Json, Place, Profile, Timeout
 
 
 class Group(TyperGroup):
@@ -122,13 +122,19 @@ def sync(
 @app.command()
 def claims(
     profile: Profile = "classroom",
+    diff: Difference = None,
     as_json: Json = False,
 ) -> None:
-    """List the claims of the notebooks' runs at a profile, with verdicts."""
+    """List the claims of the notebooks' runs at a profile, with verdicts; or compare two runs.
+
+    With --diff it exits with 1 where a claim of both runs has another verdict, else with 0.
+    """
     from tokenspace.press import layout
     from tokenspace.press.runner import finished
 
     root = layout.find_root()
+    if diff:
+        raise typer.Exit(cli_runs.compare(root, *diff, as_json=as_json))
     found: list[dict[str, Any]] = []
     for name in layout.notebooks(root):
         done = finished(root, name, profile)

@@ -1,6 +1,7 @@
-"""The commands for many runs: `tokenspace sweep` and `tokenspace runs`."""
+"""The commands for many runs: `tokenspace sweep`, `tokenspace runs` and `claims --diff`."""
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -112,6 +113,19 @@ def prune(
         raise RunError("nothing was removed")
     count = sum(1 for _ in remove(found))
     typer.echo(f"{count} runs removed, {size:.1f} MB")
+
+
+def compare(root: Path, before: str, after: str, *, as_json: bool) -> int:
+    """Show what became of a notebook's claims between two runs; 1 where a verdict differs."""
+    from tokenspace.console import show_comparison
+    from tokenspace.press import changes
+
+    found = changes.compare(root, before, after)
+    if as_json:
+        typer.echo(_json(found.record()))
+    else:
+        show_comparison(found)
+    return int(found.verdicts > 0)
 
 
 def _of(notebooks: list[str] | None, found: "list[Stored]") -> "list[Stored]":

@@ -12,6 +12,7 @@ from tokenspace.press.claims import SOURCES, VERDICTS, interval, number
 
 if TYPE_CHECKING:
     from tokenspace.hub import Reading, Values
+    from tokenspace.press.changes import Comparison
     from tokenspace.press.runs import Stored
     from tokenspace.sources import PackagedTable
 
@@ -104,6 +105,31 @@ def show_claims(claims: Iterable[dict[str, Any]]) -> None:
         lines = [claim["statement"], facts, f"{SOURCES[claim['source']]}; {claim['scale']}"]
         for line in [*lines, *filter(None, [claim["why"]])]:
             out.print(Padding(Text(line), (0, 0, 0, 4)))
+
+
+def show_comparison(found: "Comparison") -> None:
+    """Print what changed between two runs of a notebook, a claim a row, and a count."""
+    shown = Table("claim", "what")
+    for column in ("before", "after"):
+        shown.add_column(column)
+    for change in found.changes:
+        sides = (_side(claim, change.what) for claim in (change.before, change.after))
+        shown.add_row(Text(change.id), ", ".join(change.what), *sides)
+    if found.changes:
+        out.print(shown)
+    new, gone = (sum(w in c.what for c in found.changes) for w in ("appeared", "vanished"))
+    changed = f"{len(found.changes) - new - gone} changed ({found.verdicts} in verdict)"
+    counts = f"{found.common} claims in both runs, {changed}, {new} appeared, {gone} vanished"
+    out.print(f"{found.notebook}: {counts}", **plain)
+    for name, folder in (("before", found.before), ("after", found.after)):
+        out.print(f"{name:<7}{folder}", **plain)
+
+
+def _side(claim: dict[str, Any] | None, what: Iterable[str]) -> Text:
+    if claim is None:
+        return Text("–")
+    facts = f"{VERDICTS[claim['verdict']]}: {number(claim['ours'], claim['uncertainty'])}"
+    return Text(f"{facts}, in {interval(claim['band'])}" if "band" in what else facts)
 
 
 def show_runs(runs: Iterable["Stored"]) -> None:
