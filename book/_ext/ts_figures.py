@@ -1,7 +1,5 @@
 """Figures live in the page as SVG, so that they take the page's light or dark colours."""
 
-import re
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +8,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from tokenspace.press.figures import DARK
-
-HEX = re.compile("|".join(DARK), re.IGNORECASE)
-
-
-def variable(colour: str) -> str:
-    """Name the CSS variable that stands for one of the style's colours."""
-    return f"--ts-{colour.lower().lstrip('#')}"
+from tokenspace.press.inline import inline, variable
 
 
 def style_sheet() -> str:
@@ -24,18 +16,6 @@ def style_sheet() -> str:
     light = "".join(f"{variable(c)}:{c};" for c in DARK)
     dark = "".join(f"{variable(c)}:{partner};" for c, partner in DARK.items())
     return f"html{{{light}}}\nhtml[data-theme=dark]{{{dark}}}\n@media print{{html{{{light}}}}}\n"
-
-
-def inline(svg: str, alt: str) -> str:
-    """An SVG file as a piece of a page: named for screen readers, sized by the page."""
-    svg = svg[svg.index("<svg") :]
-    head, rest = svg.split(">", 1)
-    width = re.search(r' width="([\d.]+)(pt|px)?"', head)
-    head = re.sub(r' (width|height)="[^"]*"', "", head)
-    style = f' style="max-width:{width[1]}{width[2] or "px"}"' if width else ""
-    head += f' role="img" aria-label="{escape(alt)}" focusable="false"{style}'
-    coloured = HEX.sub(lambda m: f"var({variable(m[0])})", rest)
-    return f'<div class="ts-figure">{head}>{coloured}</div>'
 
 
 class InlineFigures(SphinxPostTransform):

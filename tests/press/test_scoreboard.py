@@ -1,12 +1,17 @@
 """The scoreboard shows every claim of every run, whatever became of it."""
 
 import json
+from html import escape
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import pytest
 
+from tokenspace.press.figures import DARK
+from tokenspace.press.inline import variable
 from tokenspace.press.scoreboard import scoreboard, tally
+from tokenspace.press.tally import COLOURS, tally_figure
 
 CLAIM: dict[str, Any] = {
     "id": "hub-mild",
@@ -68,8 +73,33 @@ def test_a_row_has_both_numbers_the_band_the_scale_and_the_control(runs: dict[st
         assert part in row
 
 
+def test_a_figure_counts_the_verdicts_of_each_part(runs: dict[str, Path]) -> None:
+    page = scoreboard(runs, {"hub": "Part <II> · The hub"})
+    figure = page[page.index("<figure>") : page.index("</figure>")]
+    said = (
+        "Part <II>: holds 1, does not hold 1, not testable at this scale 0; "
+        "Flow: holds 0, does not hold 0, not testable at this scale 1."
+    )
+    assert f'role="img" aria-label="{escape(said)}"' in figure
+    assert page.index("</figure>") < page.index("## Part <II>")
+    assert page == scoreboard(runs, {"hub": "Part <II> · The hub"})
+    assert not any(line.startswith("```") for line in figure.splitlines())
+
+
+def test_the_figure_takes_its_colours_from_the_page_and_leaves_the_style_alone() -> None:
+    before = dict(mpl.rcParams)
+    figure = tally_figure({"Flow": {"holds": 3, "does-not-hold": 1, "not-testable": 2}})
+    assert dict(mpl.rcParams) == before
+    assert not any(colour in figure.lower() for colour in DARK)
+    for colour in COLOURS.values():
+        assert f"var({variable(colour)})" in figure
+    assert len(set(COLOURS.values())) == len(COLOURS)
+
+
 def test_without_runs_it_says_so() -> None:
-    assert "No page has stated a claim yet." in scoreboard({})
+    page = scoreboard({})
+    assert "No page has stated a claim yet." in page
+    assert "<figure>" not in page
 
 
 def test_counts_agree_in_number() -> None:

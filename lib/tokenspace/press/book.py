@@ -119,7 +119,8 @@ def content_keys(out: Path) -> list[str]:
     frame, pages = hashlib.sha256(), hashlib.sha256()
     for package in ("jupyter-book", "sphinx", "myst-nb", "sphinx-book-theme"):
         frame.update(f"{package} {version(package)}\n".encode())
-    frame.update(Path(__file__).with_name("figures.py").read_bytes())
+    for name in ("figures.py", "inline.py"):
+        frame.update(Path(__file__).with_name(name).read_bytes())
     for path in sorted(_files(out)):
         digest = pages if path.suffix in (".md", ".ipynb", ".py", ".bib") else frame
         if "_ext" in path.parts:

@@ -1,5 +1,6 @@
 """The scoreboard: every claim, what was found, and what would have refuted it."""
 
+from collections import Counter
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 from tokenspace.press.claims import SOURCES, VERDICTS, interval, number
 from tokenspace.press.results import read_claims
+from tokenspace.press.tally import tally_figure
 
 MARKS = {"stated": "P", "reconstructed": "R", "ours": "+"}
 INTRO = """\
@@ -27,9 +29,17 @@ def scoreboard(runs: Mapping[str, Path], titles: Mapping[str, str] | None = None
     claims = [claim for folder in runs.values() for claim in read_claims(folder)]
     marks = ", ".join(f"{_mark(source)} {text}" for source, text in SOURCES.items())
     lines = [INTRO.format(marks=marks)]
-    for part in dict.fromkeys(claim["part"] for claim in claims):
-        mine = [claim for claim in claims if claim["part"] == part]
-        title = (titles or {}).get(part, part.capitalize())
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for claim in claims:
+        title = (titles or {}).get(claim["part"], claim["part"].capitalize())
+        parts.setdefault(title, []).append(claim)
+    if parts:
+        counts = {
+            title.split(" · ")[0]: Counter(claim["verdict"] for claim in mine)
+            for title, mine in parts.items()
+        }
+        lines += ["```{raw} html", tally_figure(counts), "```", ""]
+    for title, mine in parts.items():
         lines += [f"## {title}", "", tally(mine), ""]
         for source, text in SOURCES.items():
             if of_source := [claim for claim in mine if claim["source"] == source]:

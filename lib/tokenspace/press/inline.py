@@ -1,0 +1,25 @@
+"""An SVG of the figure style as a piece of a page, in the page's light or dark colours."""
+
+import re
+from html import escape
+
+from tokenspace.press.figures import DARK
+
+HEX = re.compile("|".join(DARK), re.IGNORECASE)
+
+
+def variable(colour: str) -> str:
+    """Name the CSS variable that stands for one of the style's colours."""
+    return f"--ts-{colour.lower().lstrip('#')}"
+
+
+def inline(svg: str, alt: str) -> str:
+    """An SVG file as a piece of a page: named for screen readers, sized by the page."""
+    svg = svg[svg.index("<svg") :]
+    head, rest = svg.split(">", 1)
+    width = re.search(r' width="([\d.]+)(pt|px)?"', head)
+    head = re.sub(r' (width|height)="[^"]*"', "", head)
+    style = f' style="max-width:{width[1]}{width[2] or "px"}"' if width else ""
+    head += f' role="img" aria-label="{escape(alt)}" focusable="false"{style}'
+    coloured = HEX.sub(lambda m: f"var({variable(m[0])})", rest)
+    return f'<div class="ts-figure">{head}>{coloured}</div>'
