@@ -1,5 +1,8 @@
 """A claim says what would refute it, and its verdict follows from that alone."""
 
+import ast
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenspace.errors import ClaimError
+from tokenspace.press import layout
 from tokenspace.press.claims import Claim, interval, number
 
 GOOD: dict[str, Any] = {
@@ -89,3 +93,48 @@ def test_numbers_are_written_as_far_as_they_are_known() -> None:
     assert number(764.2, 13.0) == "764 ± 13"
     assert number(0.31) == "0.31"
     assert interval((0.3, 0.35)) == "0.3 to 0.35"
+
+
+ROOT = layout.find_root(Path(__file__).parent)
+OWED = {"corpus-weekdays-cycle"}
+"""Claims whose page gives them no control yet. Nothing may be added."""
+
+
+def stated(text: str) -> Iterator[tuple[str, dict[str, ast.expr]]]:
+    """Yield the claims that a notebook's source states: their id and what it says of them."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("claim") and node.args:
+            said = {word.arg: word.value for word in node.keywords if word.arg}
+            if said:  # `claim(id, **about)` hands on what its callers say
+                yield ast.unparse(node.args[0]).strip("'\""), said
+
+
+def lacking(text: str) -> dict[str, set[str]]:
+    """Find claims whose number could come without a band or a control, whatever the run."""
+    found = {}
+    for id, said in stated(text):
+        given = {word for word, value in said.items() if ast.unparse(value) != "None"}
+        if "ours" in given and (missing := {"band", "control"} - given):
+            found[id] = missing
+    return found
+
+
+@pytest.mark.parametrize("name", layout.notebooks(ROOT))
+def test_every_claim_that_a_page_measures_has_a_band_and_a_control(name: str) -> None:
+    """Also where this run can't test it and `Claim` would let it pass."""
+    text = layout.source(ROOT, name).read_text()
+    assert len(list(stated(text))) >= 5
+    assert not lacking(text).keys() - OWED
+
+
+def test_a_page_that_leaves_out_band_or_control_is_found() -> None:
+    page = """
+page.claim("whole", ours=1, band=(0, 1), control="none: 2")
+page.claim("open", ours=None, why="no weights")
+state_claim("bare", ours=found, control="none: 2")
+for part in parts:
+    page.claim("blind", ours=found, band=(0, None), control=None)
+def state_claim(id, **about):
+    page.claim(id, **about)
+"""
+    assert lacking(page) == {"bare": {"band"}, "blind": {"control"}}
