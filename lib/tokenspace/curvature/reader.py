@@ -15,9 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tokenspace.errors import ParameterError, SourceError
-from tokenspace.sources.catalogue import packaged_tables
-from tokenspace.sources.packaged import model_file
+from tokenspace.errors import ParameterError
+from tokenspace.sources import load_causal
 
 NO_NORM = "none"  # said by the caller for a model that has no final norm
 
@@ -54,25 +53,8 @@ def load_reader(
     Traceback (most recent call last):
     tokenspace.errors.SourceError: glove holds a table and no causal language model...
     """
-    from transformers import AutoModelForCausalLM, AutoTokenizer  # takes seconds to import
-
-    packaged = {entry.name: entry for entry in packaged_tables()}
-    where: str | Path = spec
-    if spec in packaged and not Path(spec).exists():
-        path = model_file(packaged[str(spec)])
-        if path.suffix != ".gguf":
-            raise SourceError(
-                f"{spec} holds a table and no causal language model. Take smollm2, a model "
-                "folder or an id on the Hub."
-            )
-        where, options = path.parent, {"gguf_file": path.name, **options}
-    files = {key: options[key] for key in ("gguf_file", "revision") if key in options}
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(where, **files)
-        model: Any = AutoModelForCausalLM.from_pretrained(where, **options)
-    except (OSError, ValueError, ImportError) as error:
-        raise SourceError(f"{spec} can't be loaded as a causal model: {error}") from error
-    return reader_of(model if "device_map" in options else model.to(device), tokenizer, norm=norm)
+    model, tokenizer = load_causal(spec, device=device, **options)
+    return reader_of(model, tokenizer, norm=norm)
 
 
 def reader_of(model: Any, tokenizer: Any = None, *, norm: str | None = None) -> Reader:
