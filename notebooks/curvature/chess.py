@@ -356,7 +356,7 @@ state_claim(
 text_tests = cv.board_tests(in_text, draws, seed, "S8xS8")
 
 # the artefact: whose vectors are rotated, and by which planes
-rows, others = map(torch.from_numpy, cv.game_permutation(game.numpy(), place.numpy(), seed))
+rows, others = next(cv.exchanges(game, place, 1, seed))
 strangers = cv.fit_probes(z[rows], text_points.holds[others][:, in_text.fact]).world
 some = in_text.held[torch.arange(min(300, len(in_text.held)))]
 plane = cv.curvature(some.points).plane()

@@ -91,7 +91,7 @@ from torch.nn.functional import cross_entropy, normalize
 from tokenspace import flow
 from tokenspace.flow import baselines
 from tokenspace.flow.data import Sequences, Windows
-from tokenspace.flow.judges import generative_perplexity, judge, unigram_entropy
+from tokenspace.flow.judges import generative_perplexity, judge, reencode, unigram_entropy
 from tokenspace.flow.network import size_of
 from tokenspace.flow.objective import trainable_embeddings
 from tokenspace.flow.plans import Mechanism, plan
@@ -1263,12 +1263,11 @@ if released:
     ).tokens  # fmt: skip
     published_entropy = float(unigram_entropy(made).mean())
     writer = load_tokenizer(tokenizer)
-    texts = [writer.decode(ids, skip_special_tokens=False) for ids in made.tolist()]
-    page.say(f"Entropy {published_entropy:.3f} nats. The first sample: {texts[0][:500]}")
+    first = writer.decode(made[0].tolist(), skip_special_tokens=False)
+    page.say(f"Entropy {published_entropy:.3f} nats. The first sample: {first[:500]}")
     from transformers import AutoModelForCausalLM  # slow to import
 
-    reader = load_tokenizer(scorer)
-    ids = [reader.encode(text, add_special_tokens=False).ids for text in texts]
+    ids = reencode(made, writer, load_tokenizer(scorer))
     judged_by = AutoModelForCausalLM.from_pretrained(scorer).eval().to(page.device)
     paper_scale = generative_perplexity(judged_by, ids, **on)
 

@@ -3,6 +3,7 @@
 from tokenspace.curvature.board import (
     PermutationTest,
     cosines,
+    exchanges,
     game_permutation,
     holm,
     king_distance,
@@ -171,6 +172,7 @@ __all__ = [
     "encode",
     "encode_game",
     "entropy",
+    "exchanges",
     "facts",
     "facts_along",
     "fit_probes",

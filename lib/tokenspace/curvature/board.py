@@ -6,13 +6,15 @@ ranks are permuted apart (S8×S8); permuting all 64 squares (S64) calls that str
 Squares are numbered as in `chess`: a1 = 0, b1 = 1, ..., h8 = 63.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+import torch
+from jaxtyping import Float, Int, Int64
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
+from torch import Tensor
 
 from tokenspace.curvature.sensitivity import rank_correlation
 from tokenspace.errors import ParameterError
@@ -191,3 +193,17 @@ def game_permutation(
     partner[order] = np.roll(order, 1)  # in a ring, so that no game stays with itself
     found = row[partner[number], place]
     return np.flatnonzero(found >= 0), found[found >= 0]
+
+
+def exchanges(
+    game: Int64[Tensor, " N"], place: Int64[Tensor, " N"], draws: int, seed: int
+) -> Iterator[tuple[Int64[Tensor, " M"], Int64[Tensor, " M"]]]:
+    """`game_permutation` `draws` times over, as tensors: the null of whole games exchanged.
+
+    >>> rows, partners = next(exchanges(torch.arange(2), torch.zeros(2).long(), 1, seed=0))
+    >>> rows.tolist(), partners.tolist()
+    ([0, 1], [1, 0])
+    """
+    for k in range(draws):
+        rows, partners = game_permutation(game.numpy(), place.numpy(), seed + k)
+        yield torch.from_numpy(rows), torch.from_numpy(partners)

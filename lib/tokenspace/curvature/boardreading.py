@@ -6,6 +6,7 @@ its own state.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -40,18 +41,23 @@ SQUARE = torch.tensor([fact.square for fact in FACTS])
 class BoardReading:
     """Curvature of all points; of the held-out half, κ with the facts and with the squares.
 
-    `similarity` are cosines of the mean curvatures by likeliest square; `on_square` is κ with the
+    `label` is each point's likeliest square; `on_square` is κ with the
     world vector of "a piece of the side to move stands here"; `fact` numbers the `FACTS` that
     have a world vector, of which `kappa` is the κ.
     """
 
     R: Curvature
-    similarity: Float64[np.ndarray, "64 64"]
+    label: Int64[Tensor, " M"]
     held: BoardPoints
     on_square: Float64[Tensor, "N 64"]
     kappa: Float64[Tensor, "N K"]
     fact: Int64[Tensor, " K"]
     world: Float64[Tensor, "K n"]
+
+    @cached_property
+    def similarity(self) -> Float64[np.ndarray, "64 64"]:
+        """Cosines of the mean curvatures by likeliest square."""
+        return square_cosines(self.R, self.label)
 
 
 def read_board(at: BoardPoints, *, least: int = 20, seed: int = 0) -> BoardReading:
@@ -83,7 +89,7 @@ def read_board(at: BoardPoints, *, least: int = 20, seed: int = 0) -> BoardReadi
     squares = fit_probes(fit.points.z, own[:, square]).world
     return BoardReading(
         R,
-        square_cosines(R, at.label),
+        at.label,
         held,
         by_square(kappa(plane, squares), square),
         kappa(plane, world),

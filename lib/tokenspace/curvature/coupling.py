@@ -14,7 +14,7 @@ from torch import Tensor
 from tokenspace.curvature.board import (
     PermutationTest,
     against,
-    game_permutation,
+    exchanges,
     square_permutations,
 )
 from tokenspace.curvature.positions import VALUES
@@ -144,11 +144,10 @@ def coupling_over_games(
     >>> coupling_over_games(torch.ones(2, 64).double(), top, two, 0 * two, draws=9, seed=0).p
     1.0
     """
-    null = []
-    for k in range(draws):
-        pairs = game_permutation(game.numpy(), place.numpy(), seed + k)
-        rows, partners = map(torch.from_numpy, pairs)
-        null.append(coupling_ratio(on_square[rows], top[partners]))
+    null = (
+        coupling_ratio(on_square[rows], top[partners])
+        for rows, partners in exchanges(game, place, draws, seed)
+    )
     return against(coupling_ratio(on_square, top), null)
 
 
@@ -193,11 +192,11 @@ def by_piece(
         rho = rank_correlation(ratio[priced & known], value[known[priced]])
         return [*(float(m.mean()) if len(m) else float("nan") for m in means), rho]
 
-    null, kappa, holds = [], kappa.float(), holds.float()  # thousands of times over: half the bytes
-    for k in range(draws):
-        pairs = game_permutation(game.numpy(), place.numpy(), seed + k)
-        rows, partners = map(torch.from_numpy, pairs)
-        null.append(statistics(kappa[rows], holds[partners]))
+    kappa, holds = kappa.float(), holds.float()  # thousands of times over: half the bytes
+    null = [
+        statistics(kappa[rows], holds[partners])
+        for rows, partners in exchanges(game, place, draws, seed)
+    ]
     names = [*(chess.piece_name(k) for k in kinds), "value"]
     found = statistics(kappa, holds)
     return {

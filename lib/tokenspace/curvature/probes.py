@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from scipy.stats import rankdata
 from torch import Tensor
 
-from tokenspace.curvature.board import game_permutation
+from tokenspace.curvature.board import exchanges
 from tokenspace.errors import ParameterError
 
 RIDGE = 1e-3  # over the mean variance of a coordinate
@@ -143,8 +143,7 @@ def shuffled_auc(
     >>> shuffled_auc(x, x > 0, game, torch.arange(8) % 2).isnan().all().item()  # place says it all
     True
     """
-    pairs = game_permutation(game.numpy(), place.numpy(), seed)
-    rows, partners = map(torch.from_numpy, pairs)
+    rows, partners = next(exchanges(game, place, 1, seed))
     return probe_auc(
         x[rows], holds[partners], game[rows], place[rows], share=share, seed=seed, ridge=ridge
     )

@@ -181,9 +181,9 @@ def build(
             d,
             outputs=d if kind == "unconstrained" else None,
             causal=kind == "autoregressive",
+            generator=torch.Generator().manual_seed(seed),  # not torch's own: threads share it
             **shape,
         )
-    network.initialize(torch.Generator().manual_seed(seed))  # not torch's own: threads share it
     if kind == "masked":
         return Masked(network, E)
     if kind == "autoregressive":

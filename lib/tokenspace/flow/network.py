@@ -25,6 +25,7 @@ class DiT(nn.Module):
     `width` other than d a linear map follows. `outputs` replaces V (d for an unconstrained head);
     `causal` hides later positions (the autoregressive baseline). `base` is that of the rotary
     angles: 1e4 in the paper, for 1,024 positions; short sequences learn faster with less.
+    `generator` draws the first weights; without one, the generator that torch shares does.
     Raises ParameterError for a width that doesn't split into heads of even size.
 
     >>> net = DiT(12, 16, width=32, depth=2, heads=4)
@@ -45,6 +46,7 @@ class DiT(nn.Module):
         outputs: int | None = None,
         causal: bool = False,
         base: float = 1e4,
+        generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         width = width or d
@@ -66,9 +68,9 @@ class DiT(nn.Module):
             Block(width, heads, conditioning, dropout, causal) for _ in range(depth)
         )
         self.output_layer = Head(width, outputs or V, conditioning)
-        self.initialize()
+        self.initialize(generator)
 
-    def initialize(self, generator: torch.Generator | None = None) -> None:
+    def initialize(self, generator: torch.Generator | None) -> None:
         """Xavier's weights and zero biases, as DiTs have; zero for head, modulations and W."""
         for layer in self.modules():
             if isinstance(layer, nn.Linear):

@@ -196,10 +196,10 @@ def _injected(p: Plan) -> Any:
 
 
 def _partial(p: Plan) -> Path:
-    return p.folder.with_name(f".{p.key}.{_process()}")
+    return p.folder.with_name(f".{p.key}.{this_process()}")
 
 
-def _process() -> str:
+def this_process() -> str:
     """Name this process among all that may share the folder, on this machine or another."""
     return f"{platform.node()}.{os.getpid()}"
 
@@ -219,7 +219,7 @@ def clear(parent: Path) -> None:
 def _place(partial: Path, folder: Path, force: bool) -> None:
     """Give a finished folder its name; another process may have been first."""
     if force and folder.exists():
-        old = folder.with_name(f".{folder.name}.old.{_process()}")
+        old = folder.with_name(f".{folder.name}.old.{this_process()}")
         os.rename(folder, old)
         os.rename(partial, folder)
         shutil.rmtree(old, ignore_errors=True)

@@ -1,7 +1,6 @@
 """The runs that lie in `build/runs`: what they are, whether they still count, which may go."""
 
 import os
-import platform
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from tokenspace.errors import ParameterError
 from tokenspace.press import layout, parameters, results
 from tokenspace.press.keys import run_key, source_digest
 from tokenspace.press.plan import plans, profiles
-from tokenspace.press.runner import clear
+from tokenspace.press.runner import clear, this_process
 from tokenspace.press.sync import twin
 
 State = Literal["current", "stale", "failed"]
@@ -126,7 +125,7 @@ def removable(root: Path, *, current: bool = False) -> list[Stored]:
 def remove(runs: list[Stored]) -> Iterator[Stored]:
     """Remove runs one by one: hidden first, so that no half of one is ever read."""
     for run in runs:
-        gone = run.folder.with_name(f".{run.key}.gone.{platform.node()}.{os.getpid()}")
+        gone = run.folder.with_name(f".{run.key}.gone.{this_process()}")
         os.rename(run.folder, gone)
         shutil.rmtree(gone, ignore_errors=True)
         clear(gone.parent)
