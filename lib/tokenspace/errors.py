@@ -31,3 +31,7 @@ class ClaimError(TokenspaceError):
 
 class PageError(TokenspaceError):
     """A figure, a table or a text that a page can't show: no caption, no alt text, a name twice."""
+
+
+class ExerciseError(TokenspaceError):
+    """An answer to an exercise that isn't right yet: what it was, what leads there, what next."""

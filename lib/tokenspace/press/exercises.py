@@ -1,0 +1,63 @@
+"""Exercises that check an answer: what the last line of a solution's cell calls."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tokenspace.errors import ExerciseError
+
+
+def expect(
+    label: str,
+    got: Any,
+    expected: Any,
+    *,
+    hint: str,
+    within: float = 0.0,
+    mistakes: Mapping[str, Any] | None = None,
+) -> None:
+    """Say that an answer is right, or raise `ExerciseError`: what it was, and what to do next.
+
+    `got` is a number, an array or a word, `expected` the same by another route; numbers may differ
+    by `within`. `mistakes` says what leads to a wrong answer: `{"the share below t": 0.9}`. The
+    expected value is never shown, so that it can't be copied.
+
+    >>> expect("ex-tail", 0.0951, 1 - 0.9048, within=0.01, hint="Put t = 10 d into the law.")
+    ex-tail: right.
+    """
+    if _agree(got, expected, within):
+        print(f"{label}: right.")
+        return
+    told = f"{label}: your answer is {_shown(got)}, and the check finds another"
+    shape, other = np.shape(got), np.shape(expected)
+    if shape != other:
+        told += f": yours has the shape {shape}, it takes {other}"
+    elif within:
+        told += f", further than {within:.3g} from it"
+    leads = [why for why, value in (mistakes or {}).items() if _agree(got, value, within)]
+    told += f". That is {leads[0]}" if leads else ""
+    raise ExerciseError(f"{told}. Next: {hint}")
+
+
+def _agree(got: Any, expected: Any, within: float) -> bool:
+    if isinstance(expected, str | bool):
+        return bool(got == expected)
+    if np.shape(got) != np.shape(expected):
+        return False
+    try:
+        gap = np.abs(np.asarray(got, float) - np.asarray(expected, float))
+    except (TypeError, ValueError):  # a word where a number belongs
+        return False
+    return bool((gap <= within).all())
+
+
+def _shown(got: Any) -> str:
+    if isinstance(got, str | bool):
+        return repr(got)
+    try:
+        values = np.asarray(got, float)
+    except (TypeError, ValueError):
+        return repr(got)
+    first = ", ".join(f"{value:.4g}" for value in values.flatten()[:4])
+    return first if values.ndim == 0 else f"[{first}{', …' if values.size > 4 else ''}]"

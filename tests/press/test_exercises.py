@@ -1,0 +1,58 @@
+"""What a student is told: right, or what the answer was, what leads there, and what next."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tokenspace.errors import ExerciseError
+from tokenspace.press.exercises import expect
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (0.5, 0.504),
+        (torch.tensor(0.5), 0.5),
+        (np.array([1.0, 2.0]), torch.tensor([1.0, 2.0])),
+        ("falls", "falls"),
+        (np.True_, True),
+    ],
+)
+def test_a_right_answer_is_said_to_be_right(
+    got: Any, expected: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expect("ex-one", got, expected, within=0.005, hint="none")
+    assert capsys.readouterr().out == "ex-one: right.\n"
+
+
+@pytest.mark.parametrize(
+    ("got", "expected"),
+    [
+        (0.5, 0.506),
+        (float("nan"), 0.5),
+        ([1.0, 2.0], [1.0, 2.1]),
+        ([1.0], [1.0, 1.0]),  # never broadcast
+        ("rises", "falls"),
+        ("falls", 0.5),
+        (None, 0.5),
+        (True, False),
+    ],
+)
+def test_a_wrong_answer_is_named_with_the_next_step(got: Any, expected: Any) -> None:
+    with pytest.raises(ExerciseError, match=r"^ex-one: .*Next: look at the law\.$"):
+        expect("ex-one", got, expected, within=0.005, hint="look at the law.")
+
+
+def test_a_known_mistake_is_recognised_and_the_answer_not_given_away() -> None:
+    with pytest.raises(ExerciseError) as error:
+        expect("ex-one", 0.9, 0.1357, within=0.01, mistakes={"the share below t": 0.9}, hint="turn")
+    assert "your answer is 0.9," in str(error.value)
+    assert "That is the share below t." in str(error.value)
+    assert "0.13" not in str(error.value)
+
+
+def test_a_wrong_shape_is_told() -> None:
+    with pytest.raises(ExerciseError, match=r"yours has the shape \(2,\), it takes \(3,\)"):
+        expect("ex-one", [1, 2], [1, 2, 3], hint="one for each token")
