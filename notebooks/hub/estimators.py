@@ -38,6 +38,7 @@ page = Page("hub/estimators", seed=seed, device=device)
 # %%
 import math
 from functools import partial
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -47,6 +48,7 @@ from torch.nn.functional import normalize
 
 from tokenspace import hub
 from tokenspace.hub.whatif import neighbour_cosines
+from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, MUTED, PALETTE, PINK, RED, TEAL
 
 nearest = partial(hub.nearest, device=page.device)
@@ -479,7 +481,7 @@ page.show(
 # \Pr(\mathrm{LID}_2 > t) = \Pr(m < 1/t) = 1 - e^{-d/t} \approx \frac{d}{t} ,
 # $$ (eq-pareto)
 #
-# a Pareto tail with exponent 1, **on a perfect manifold**. Its mean is infinite: the arithmetic mean of local dimensions at $k=2$ estimates nothing, and grows for ever as rows are added. More neighbours tame it: $(k-1)\,d/\mathrm{LID}_k$ is a Gamma variable with shape $k-1$, and by $k = 20$ the 99th percentile is less than twice the median. The code knows this law as `lid_null`.
+# a Pareto tail with exponent 1, **on a perfect manifold**. Its mean is infinite: the arithmetic mean of local dimensions at $k=2$ estimates nothing, and grows for ever as rows are added. More neighbours tame it: $(k-1)\,d/\mathrm{LID}_k$ is a Gamma variable with shape $k-1$, and by $k = 20$ the 99th percentile is less than twice the median. The code knows this law as `lid_null`; {ref}`an exercise <ex-tail>` asks for one of its values.
 
 # %%
 flat = nearest(shown["torus T²"][1], 20)
@@ -741,7 +743,7 @@ page.show(
 )
 
 # %% [markdown]
-# The step is nearly sharp, and it stands where it was predicted. Longer hub rows need a larger angle.
+# The step is nearly sharp, and it stands where it was predicted. Longer hub rows need a larger angle. And must the cluster be at the origin at all? {ref}`An exercise <ex-offset>` moves it away.
 #
 # ## What a captured token reads
 #
@@ -757,7 +759,7 @@ page.show(
 # \hat d_{\text{captured}} = \frac{1}{\mathrm{E}\,m} \approx \frac{\rho}{s}\sqrt{2D \ln h} .
 # $$ (eq-captured)
 #
-# Nothing of the manifold is left in this number: it measures the hub's length, the hub's size and the width of the table. And because the gap is again nearly *exponential*, the exponential check has little to object: seen from inside, the hub makes a tidy manifold of absurd dimension.
+# Nothing of the manifold is left in this number: it measures the hub's length, the hub's size and the width of the table. (Does the reading of the *whole* table grow with its width as well? That is {ref}`an exercise <ex-width>`.) And because the gap is again nearly *exponential*, the exponential check has little to object: seen from inside, the hub makes a tidy manifold of absurd dimension.
 #
 # The mean gap can also be had exactly, as $h \int \Phi^{h-1}(1-\Phi)\, dx$. It is a few per cent larger than $1/\sqrt{2\ln h}$, which is only the first term of a slow expansion:
 
@@ -903,7 +905,7 @@ page.claim(
 # (r_1', r_2') = \text{the two smallest of } (r_1,\ r_2,\ \rho,\ \rho) .
 # $$ (eq-ghost)
 #
-# This **ghost hub** predicts what a hub would do to a table that has none, in no time and without touching the table. It is the limit $s \to 0$, in which captured tokens have $m = 0$ and are entirely silent. Real captured tokens still whisper, by {eq}`eq-captured`, so the ghost reads too high where nearly everybody is captured. With $p$ the share of tokens that have $r_1 > \rho$, {eq}`eq-decomposition` puts this right:
+# This **ghost hub** predicts what a hub would do to a table that has none, in no time and without touching the table, {ref}`one of your own <ex-own-table>` for instance. It is the limit $s \to 0$, in which captured tokens have $m = 0$ and are entirely silent. Real captured tokens still whisper, by {eq}`eq-captured`, so the ghost reads too high where nearly everybody is captured. With $p$ the share of tokens that have $r_1 > \rho$, {eq}`eq-decomposition` puts this right:
 #
 # $$
 # \frac{1}{\hat d} \approx \frac{1}{\hat d_{\text{ghost}}} + \frac{p}{\hat d_{\text{captured}}} .
@@ -1152,7 +1154,7 @@ page.claim(
 )
 
 # %% [markdown]
-# One row that *lowers* a reading and two that raise it: this is as plain a sign as one could wish that the number is no longer about the tokens.
+# One row that *lowers* a reading and two that raise it: this is as plain a sign as one could wish that the number is no longer about the tokens. How far the first one lowers it can be predicted, in {ref}`an exercise <ex-one-row>`; whether reading more than two neighbours would help is {ref}`an open one <ex-switch>`.
 #
 # ## Finding the hub
 #
@@ -1533,31 +1535,97 @@ page.claim(
 #
 # ## Exercises
 #
-# Predict first, on paper; then compute. They get harder.
+# From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
 #
-# ```{exercise} The tail without a hub
+# ```{exercise} ★ Wider tables
+# :label: ex-width
+#
+# The table becomes four times as wide; everything else stays. By what factor does the reading of the captured tokens change, and by what factor that of the whole table? Decide by {eq}`eq-captured` and {eq}`eq-decomposition`, then run.
+# ```
+#
+# ```{solution-start} ex-width
+# :class: dropdown
+# ```
+#
+# Captured tokens read a number that goes as $\sqrt D$. They contribute $w\,\overline m$ with $\overline m = 1/\hat d_{\text{captured}}$ to $1/\hat d$, which is small already; halving it once more changes the sum little. The free tokens carry $1/\hat d$, and they know nothing of $D$.
+
+# %%
+# Your prediction: readings at four times the width, over those at the old one.
+# BEGIN SOLUTION: how does D enter the formula for captured tokens? Who carries 1/d of the table?
+captured_factor = 2.0
+table_factor = 1.0
+# END SOLUTION
+
+measured = {}
+for width in (256, 1024):
+    rows, ids = hub.plant(hub.manifold(n, d, width, cosine, seed), h, s, seed)
+    f = nearest(rows)
+    taken = hub.captured(f, ids)
+    taken[ids] = False
+    measured[width] = hub.mle(f.r1[taken], f.r2[taken]).value, reading(f)
+(captured_old, table_old), (captured_new, table_new) = measured.values()
+expect(
+    "ex-width",
+    captured_factor,
+    captured_new / captured_old,
+    within=0.4,
+    mistakes={"the factor of D itself, not of its root": 4, "no change": 1},
+    hint="put 4 D for D into the formula of a captured token's reading",
+)
+expect(
+    "ex-width",
+    table_factor,
+    table_new / table_old,
+    within=0.3,
+    mistakes={"what captured tokens do, but they are nearly silent in the sum": 2},
+    hint="look at the bar of 1/d: which group is most of it?",
+)
+page.say(
+    f"Captured tokens: {captured_old:.0f}, then {captured_new:.0f}. The whole table: "
+    f"{table_old:.1f}, then {table_new:.1f}."
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★ The tail without a hub
 # :label: ex-tail
 #
-# What share of the points on a perfect manifold has $\mathrm{LID}_2 > 10\,d$, and does it depend on $d$? Check it on two spheres.
+# What share of the points on a perfect manifold has $\mathrm{LID}_2 > 10\,d$? Give a number for $d = 2$ and one for $d = 5$, then look at two spheres.
 # ```
 #
 # ```{solution-start} ex-tail
 # :class: dropdown
 # ```
 #
-# By {eq}`eq-pareto` with $t = 10\,d$ the share is $1 - e^{-1/10}$, whatever $d$. In the check below the reading stands for $d$, so that the bias of the reading drops out.
+# By {eq}`eq-pareto` with $t = 10\,d$ the share is $1 - e^{-1/10}$, whatever $d$. In the measurement the reading stands for $d$, so that the bias of the reading drops out.
 
 # %%
-for k in (2, 5):
+# Your prediction: the share of rows above ten times the dimension, for each dimension.
+# BEGIN SOLUTION: put t = 10 d into the law of LID at two neighbours
+shares = {2: 1 - math.exp(-0.1), 5: 1 - math.exp(-0.1)}
+# END SOLUTION
+
+for k, share in shares.items():
+    law = float(hub.lid_null(k, 2).sf(10 * k))
+    expect(
+        "ex-tail",
+        share,
+        law,
+        within=1e-3,
+        mistakes={"the first term d/t of the law, close but not exact": 0.1, "the rest": 1 - law},
+        hint="the share above t is one minus exp(-d/t)",
+    )
     f = nearest(hub.sphere(n_known, k, seed))
-    above = (hub.lid(f.distances, 2) > 10 * reading(f)).double().mean()
-    page.say(f"Sphere of dimension {k}: {float(above):.4f}; law: {1 - math.exp(-0.1):.4f}.")
+    above = float((hub.lid(f.distances, 2) > 10 * reading(f)).double().mean())
+    page.say(f"Sphere of dimension {k}: law {law:.4f}, measured {above:.4f}.")
 
 # %% [markdown]
 # ```{solution-end}
 # ```
 #
-# ```{exercise} One short row
+# ```{exercise} ★★ One short row
 # :label: ex-one-row
 #
 # {numref}`fig-switch` shows that a single short row lowers the reading. Change {eq}`eq-ghost` so that it predicts by how much, and compare.
@@ -1571,70 +1639,75 @@ for k in (2, 5):
 
 # %%
 free = nearest(even)
-three = torch.stack([free.r1, free.r2, hub.lengths(even)]).sort(dim=0).values
-with_one = nearest(torch.cat([even, short[:1]]))
 
-# %% tags=["hide-input"]
+
+def one_phantom(r1, r2, rho):
+    """The pair (r1', r2') of every token when one row of length 0 is added; shapes (n,)."""
+    # BEGIN SOLUTION: torch.stack the distances a token now has, and sort them
+    three = torch.stack([r1, r2, rho]).sort(dim=0).values
+    return three[0], three[1]
+    # END SOLUTION
+
+
+predicted = hub.mle(*one_phantom(free.r1, free.r2, hub.lengths(even))).value
+with_one = nearest(torch.cat([even, short[:1]]))
+measured = hub.mle(with_one.r1[:n], with_one.r2[:n]).value
+two = hub.mle(*hub.ghost(free.r1, free.r2, hub.lengths(even))).value
+expect(
+    "ex-one-row",
+    predicted / measured,
+    1,
+    within=0.15,
+    mistakes={
+        "the reading with two phantoms": two / measured,
+        "the reading without any": reading(free) / measured,
+    },
+    hint="each token has three distances now; keep the smallest two, in order",
+)
 page.say(
-    f"Predicted {hub.mle(three[0], three[1]).value:.2f}, measured "
-    f"{hub.mle(with_one.r1[:n], with_one.r2[:n]).value:.2f}; without the row "
-    f"{reading(free):.2f}."
+    f"Predicted {predicted:.2f}, measured {measured:.2f}; without the row {reading(free):.2f}."
 )
 
 # %% [markdown]
 # ```{solution-end}
 # ```
 #
-# ```{exercise} Wider tables
-# :label: ex-width
-#
-# By {eq}`eq-captured`, captured tokens read a number that grows as $\sqrt D$. Does the reading of the whole table grow in the same way? Decide by {eq}`eq-decomposition`, then measure at $D = 256$ and $D = 1024$.
-# ```
-#
-# ```{solution-start} ex-width
-# :class: dropdown
-# ```
-#
-# No. Captured tokens contribute $w\,\overline m$ with $\overline m = 1/\hat d_{\text{captured}}$, which is small already; halving it once more changes the sum little. The free tokens carry $1/\hat d$, and they know nothing of $D$.
-
-# %%
-for width in (256, 1024):
-    rows, ids = hub.plant(hub.manifold(n, d, width, cosine, seed), h, s, seed)
-    f = nearest(rows)
-    taken = hub.captured(f, ids)
-    taken[ids] = False
-    page.say(
-        f"D = {width}: captured tokens read {hub.mle(f.r1[taken], f.r2[taken]).value:.0f} "
-        f"(formula {hub.captured_reading(1, s, h, width):.0f}), the table reads "
-        f"{reading(f):.1f}."
-    )
-
-# %% [markdown]
-# ```{solution-end}
-# ```
-#
-# ```{exercise} Away from the origin
+# ```{exercise} ★★ Away from the origin
 # :label: ex-offset
 #
-# Must a hub sit at the origin? Take a tight cluster of rows at distance $t$ from the origin, in a direction that no token favours. For which $t$ does it capture a token whose nearest fellow has cosine $c$? Where does that leave clusters of near-identical rows of *ordinary* length, which real tables do have?
+# Must a hub sit at the origin? Take a tight cluster of rows at distance $t$ from the origin, in a direction that no token favours. For which $t$ does it capture a token of length $\rho$ whose nearest fellow is at distance $r_1$? If that fellow has the same length and cosine $c$, how far out may the cluster be? Where does that leave clusters of near-identical rows of *ordinary* length, which real tables do have?
 # ```
 #
 # ```{solution-start} ex-offset
 # :class: dropdown
 # ```
 #
-# In a direction orthogonal to the token, the cluster is at squared distance $\rho^2 + t^2$, against $2\rho^2(1-c)$. It captures when $t^2 < \rho^2(1 - 2c)$. So a cluster need not be at the origin, but at ordinary length, $t = \rho$, it would take $c < 0$: nearest neighbours more than a right angle apart, which nothing on this page comes near. Clusters of full length are harmless to other tokens, as were the clones of {numref}`tbl-planted`.
+# In a direction orthogonal to the token, the cluster is at squared distance $\rho^2 + t^2$, against $r_1^2 = 2\rho^2(1-c)$. It captures when $t^2 < \rho^2(1 - 2c)$. So a cluster need not be at the origin, but at ordinary length, $t = \rho$, it would take $c < 0$: nearest neighbours more than a right angle apart, which nothing on this page comes near. Clusters of full length are harmless to other tokens, as were the clones of {numref}`tbl-planted`.
+
 
 # %%
-offsets = []
+def captures(r1, rho, t):
+    """Whether a cluster at distance t captures a token, from r1 and rho of shape (n,)."""
+    # BEGIN SOLUTION: Pythagoras gives the distance to the cluster; compare it with r1
+    return r1**2 > rho**2 + t**2
+    # END SOLUTION
+
+
+ids, offsets = torch.arange(n, n + h), []
 for t in (0.0, 0.3, 0.6, 1.0):
     cluster = t * common + 0.05 * draw(h, D) / math.sqrt(D)
     f = nearest(torch.cat([even, cluster]))
-    predicted = (free.r1**2 > hub.lengths(even) ** 2 + t**2).double().mean()
-    taken = hub.captured(f, ids)[:n].double().mean()
-    offsets.append((t, float(predicted), float(taken), hub.mle(f.r1[:n], f.r2[:n]).value))
-
-# %% tags=["hide-input"]
+    share = float(captures(free.r1, hub.lengths(even), t).double().mean())
+    taken = float(hub.captured(f, ids)[:n].double().mean())
+    offsets.append((t, share, taken, hub.mle(f.r1[:n], f.r2[:n]).value))
+    expect(
+        "ex-offset",
+        share,
+        taken,
+        within=0.05,
+        mistakes={"the rule for a cluster at the origin": offsets[0][1]},
+        hint="token, origin and cluster form a triangle with a right angle at the origin",
+    )
 page.table(
     pd.DataFrame(offsets, columns=["t", "predicted share", "captured share", "MLE"]),
     name="tbl-offset",
@@ -1647,30 +1720,96 @@ page.table(
 # ```{solution-end}
 # ```
 #
-# ```{exercise} A fit far above the MLE
-# :label: ex-fit
+# ```{exercise} ★★ A table of your own
+# :label: ex-own-table
 #
-# Beyond which captured share does the Facco fit read the hub instead of the table, and why is there no such point for the MLE? Find the share at which fit / MLE passes 2 in the mixture of {numref}`fig-mixture`, and compare it with the point at which the discarded tenth is used up.
+# Bring a table of your own: windows of a melody, patches of a picture, measurements, anything with 200 to 2,000 different rows. What is its reading? Which share of its rows would two rows near the origin capture? Say so from $r_1$ and $\rho$ alone, before you add them.
 # ```
 #
-# ```{solution-start} ex-fit
+# ```{solution-start} ex-own-table
 # :class: dropdown
 # ```
 #
-# The free tokens hold nearly all of the large ratios. The fit drops the largest tenth; once fewer than a tenth of the rows are free, mostly captured rows are left, and the fit reads *them*. It begins somewhat before a share of 0.9: by then the discarded tenth has taken all free tokens with large ratios, and only those with the smallest are left to speak against the captured ones. The MLE drops nobody: it rises as $1/(1-p)$ and reaches 700 only at $p = 1$.
+# The solution takes windows of ten values from a sum of two tones whose periods have no common multiple, begun at random times. A window is determined by two phases, so the rows lie on a torus and the reading is near 2. Two rows at the origin are at distance $\rho$ from a row, and capture it exactly when $r_1 > \rho$: the ghost of {eq}`eq-ghost`. On a signal with so many windows few rows are that lonely. Replace the signal by noise, and all of them are.
 
 # %%
-above = torch.tensor(mixed["Facco fit"]) / torch.tensor(mixed["MLE"])
-first = share_grid[(above > 2).nonzero().flatten()[:1]]
+# Your table `own`, floats of shape (rows, columns), and the predicted share `lonely` in [0, 1].
+# BEGIN SOLUTION: hub.lengths gives rho; nearest(own).r1 the distance to the nearest fellow
+begin = 10_000 * torch.rand(1000, 1, generator=generator, dtype=torch.float64)
+time = begin + 0.7 * torch.arange(10)
+own = torch.sin(time) + torch.sin(math.sqrt(2) * time)
+lonely = float((nearest(own).r1 > hub.lengths(own)).double().mean())
+# END SOLUTION
 
-# %% tags=["hide-input"]
+tiny = 1e-6 * hub.lengths(own).median() * normalize(draw(2, own.shape[1]).double())
+f = nearest(torch.cat([own.double(), tiny]))
+caught = hub.captured(f, torch.arange(len(own), len(own) + 2))[: len(own)]
+expect(
+    "ex-own-table",
+    lonely,
+    float(caught.double().mean()),
+    within=0.5 / len(own),
+    mistakes={"the share that is *not* captured": 1 - float(caught.double().mean())},
+    hint="a row is captured when its nearest fellow is further away than the origin",
+)
 page.say(
-    f"The fit passes twice the MLE at a captured share of {float(first):.2f}; the discarded "
-    "tenth is used up at 0.90, where the ratio is "
-    f"{float(above[(share_grid - 0.9).abs().argmin()]):.1f}."
+    f"{len(own):,} rows of width {own.shape[1]} read {reading(nearest(own)):.2f}; two short rows "
+    f"would capture {lonely:.1%} of them, and they would then read "
+    f"{hub.mle(f.r1[: len(own)], f.r2[: len(own)]).value:.2f}."
 )
 
 # %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★★ A switch for every k
+# :label: ex-switch
+#
+# The paper reads two neighbours, and two short rows set the reading off ({numref}`fig-switch`). Would a reading from $k$ neighbours be safer? How many short rows does $\mathrm{LID}_k$ take before it jumps, and does it jump less far? The paper doesn't say. Predict the number for $k = 5, 10, 20$, measure, and give a verdict: does a larger $k$ protect a table from a hub of a few hundred rows?
+# ```
+#
+# ```{solution-start} ex-switch
+# :class: dropdown
+# ```
+#
+# With fewer than $k$ short rows the $k$-th neighbour of a captured token is still a fellow, well beyond the short rows, so all the ratios $r_k/r_j$ of {eq}`eq-lid` are large and the reading falls. With the $k$-th short row all $k$ distances are nearly equal, and it jumps.
+
+# %%
+# Your prediction: how many short rows set off the reading at each number of neighbours.
+# BEGIN SOLUTION: which of the k distances in LID_k must belong to a short row for ratios near 1?
+rows_needed = {5: 5, 10: 10, 20: 20}
+# END SOLUTION
+
+every = torch.arange(0, n, 8)
+fellows = nearest(even, 20, queries=every).distances
+extra = hub.plant(even, 40, s, seed)[0][n:]
+to_short = torch.cdist(even[every].double(), extra.double())
+
+
+def reading_at(k, count):
+    """LID_k at every eighth token, with the first `count` short rows added."""
+    each = torch.cat([fellows, to_short[:, :count]], dim=1).sort(dim=1).values
+    return hub.lid_harmonic(each, k).value
+
+
+curve = {k: [reading_at(k, count) for count in range(41)] for k in rows_needed}
+for k, count in rows_needed.items():
+    jumps = [after / before for before, after in pairwise(curve[k])]
+    expect(
+        "ex-switch",
+        count,
+        1 + max(range(40), key=jumps.__getitem__),
+        mistakes={"the switch of two neighbours": 2, "one less than it takes": k - 1},
+        hint="ask when the last of the k distances stops being that of a fellow token",
+    )
+    page.say(
+        f"$k = {k}$: {curve[k][0]:.1f} without short rows, {curve[k][count - 1]:.1f} with "
+        f"{count - 1}, {curve[k][count]:.1f} with {count}, {curve[k][40]:.1f} with 40."
+    )
+
+# %% [markdown]
+# **Verdict.** A larger $k$ raises the number of rows that are needed to exactly $k$, and a hub of a few hundred exceeds every $k$ that anyone uses. The jump doesn't get smaller either. More neighbours protect a table from a *handful* of short rows, not from a hub. This is one kind of table with all tokens captured or nearly so; how the switch looks where half of the tokens are free is open.
+#
 # ```{solution-end}
 # ```
 #
