@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tokenspace import cli_runs
+from tokenspace import cli_read, cli_runs
 from tokenspace.errors import ParameterError, RunError, TokenspaceError
 from tokenspace.options import Device, Difference, Force, Jobs, Json, Place, Profile, Timeout
 
@@ -44,6 +44,7 @@ def exit_code(error: TokenspaceError) -> int:
 app = typer.Typer(
     cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
+app.command()(cli_read.curvature)
 app.command()(cli_runs.sweep)
 app.add_typer(cli_runs.runs, name="runs")
 

@@ -69,6 +69,27 @@ def _facts(reading: "Reading", origin: str) -> Iterable[str]:
             yield f"note       {name}: {values.note}"
 
 
+def show_sentence(told: dict[str, Any]) -> None:
+    """Print a text's generation points, one a token: two candidates, charge, entropy, ‖R‖."""
+    table = Table(title=f"{told['model']}: {len(told['tokens'])} tokens")
+    for name in ("after", "next", "first", "p₁", "second", "p₂", "q", "entropy", "‖R‖"):
+        numeric = name in ("p₁", "p₂", "q", "entropy", "‖R‖")
+        table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
+    for point in told["points"]:
+        after, following, first, second = (
+            Text("–" if word is None else repr(word)[1:-1].replace(" ", "␣"))
+            for word in (point["after"], point["next"], point["first"], point["second"])
+        )
+        p1, p2, q, entropy, norm = (
+            f"{point[name]:.3f}" for name in ("p1", "p2", "q", "entropy", "norm")
+        )
+        table.add_row(after, following, first, p1, second, p2, q, entropy, norm)
+    out.print(table)
+    for reason, count in told["excluded"].items():
+        out.print(f"left out   {count} points: {reason}", **plain)
+    out.print(f"time       {told['seconds']:.1f} s", **plain)
+
+
 def show_tables(tables: Iterable["PackagedTable"]) -> None:
     """Print the tables that need no network, and what to install for the others."""
     tables = list(tables)

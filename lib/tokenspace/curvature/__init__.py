@@ -115,6 +115,7 @@ from tokenspace.curvature.sensitivity import (
     swap_divergence,
     swap_table,
 )
+from tokenspace.curvature.sentence import read_sentence
 from tokenspace.curvature.softmax import (
     charge,
     covariance,
@@ -218,6 +219,7 @@ __all__ = [
     "rank_correlation",
     "read",
     "read_board",
+    "read_sentence",
     "reader_of",
     "replay",
     "rotated_cosine",

@@ -1,0 +1,90 @@
+"""A text of one's own, read from the command line: against the model itself and the closed form."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.curvature.tiny import WORDS, gpt2, llama, tokenizer
+from typer.testing import CliRunner
+
+from tokenspace.cli import app
+from tokenspace.curvature import read_sentence, reader_of
+from tokenspace.errors import ParameterError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of nine words, as a reader would have saved it."""
+    path = tmp_path_factory.mktemp("model")
+    llama().save_pretrained(path)
+    tokenizer().save_pretrained(path)
+    return path
+
+
+def by_hand(model, ids: list[int]):
+    """Probabilities, the two candidates and ‖R‖ after the last of `ids`, without our code."""
+    with torch.no_grad():
+        out = model(torch.tensor([ids]), output_hidden_states=True)
+    h = out.hidden_states[-1][0, -1].double().numpy()
+    p = out.logits[0, -1].double().softmax(-1).numpy()
+    one, two = np.argsort(-p)[:2]
+    V = model.get_output_embeddings().weight.detach().double().numpy()
+    z, a, b = (x / np.linalg.norm(x) for x in (h, V[one], V[two]))
+    q = 4 * p[one] * p[two]
+    gram = np.array([[x @ y for y in (a, b)] for x in (a, b)])
+    share = np.array([z @ a, z @ b])
+    in_plane = share @ np.linalg.solve(gram, share)  # |Πz|²
+    D0 = np.sqrt(np.linalg.det(gram))
+    D = D0 * np.sqrt(1 - in_plane)  # volume: area of the base times height
+    return p, one, two, np.sqrt(q**2 * D0**2 * in_plane + q**4 * D**4)
+
+
+def test_a_sentence_of_ones_own(folder: Path) -> None:
+    words = ["curvature", "the cat sat", "--model", str(folder), "--json", "--device", "cpu"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["tokens"] == ["<s>", "the", "cat", "sat"]
+    assert [point["next"] for point in told["points"]] == ["the", "cat", "sat", None]
+    ids = [WORDS.index(word) for word in told["tokens"]]
+    for point in told["points"]:
+        p, one, two, norm = by_hand(llama(), ids[: point["position"] + 1])
+        assert (point["first"], point["second"]) == (WORDS[one], WORDS[two])
+        assert point["p1"] == pytest.approx(p[one], rel=1e-4)
+        assert point["p2"] == pytest.approx(p[two], rel=1e-4)
+        assert point["q"] == pytest.approx(4 * p[one] * p[two], rel=1e-4)
+        assert point["entropy"] == pytest.approx(-(p * np.log(p)).sum(), rel=1e-4)
+        assert point["norm"] == pytest.approx(norm, rel=1e-3)
+
+
+def test_the_table_shows_every_point(folder: Path) -> None:
+    done = CliRunner().invoke(app, ["curvature", "the cat", "--model", str(folder)])
+    assert done.exit_code == 0, done.stderr
+    for word in ("3 tokens", "‖R‖", "the", "cat", "time"):
+        assert word in done.stdout
+
+
+def test_tokens_that_the_model_adds_are_its_likeliest() -> None:
+    model = gpt2()
+    told = read_sentence(reader_of(model, tokenizer()), "the cat", more=3)
+    assert len(told["tokens"]) > 3
+    for point in told["points"][2:-1]:
+        assert point["next"] == point["first"]
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [(" ", 0, "the text is blank"), ("cat " * 70, 0, "beyond the model's window of 64")],
+)
+def test_a_text_that_cannot_be_read_is_refused(text: str, more: int, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        read_sentence(reader_of(gpt2(), tokenizer()), text, more=more)
+
+
+def test_a_model_that_is_none_is_said_without_a_traceback(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["curvature", "the cat", "--model", str(tmp_path / "none")])
+    assert done.exit_code == 1
+    assert "can't be loaded as a causal model" in done.stderr
+    assert 'File "' not in done.stderr
