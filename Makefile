@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 CODE := lib tests notebooks book/_ext
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test check run serve bench sync clean browser
+.PHONY: help setup book test check run serve bench sync handout slides pdf lab clean browser
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ bench: $(READY)  ## time and memory against the named peers, as ratios in one ru
 
 sync: $(READY)  ## write the .ipynb twin of every notebook
 	@$(BIN)/tokenspace sync
+
+handout: $(READY)  ## student edition (no solutions) and teacher edition, in build/handout
+	@$(BIN)/tokenspace handout --profile $(PROFILE) --device $(DEVICE) --timeout $(TIMEOUT)
+	@echo "handout: build/handout/student/site/index.html, and notebooks in student/ and teacher/"
 
 clean:  ## remove everything that was built; .venv stays
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis

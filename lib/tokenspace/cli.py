@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tokenspace import cli_read, cli_runs
+from tokenspace import cli_read, cli_runs, cli_teach
 from tokenspace.errors import ParameterError, RunError, TokenspaceError
 from tokenspace.options import Device, Difference, Force, Jobs, Json, Place, Profile, Timeout
 
@@ -47,6 +47,8 @@ app = typer.Typer(
 app.command()(cli_read.curvature)
 app.command()(cli_runs.sweep)
 app.add_typer(cli_runs.runs, name="runs")
+for command in cli_teach.COMMANDS:
+    app.command()(command)
 
 
 @app.callback()

@@ -139,15 +139,22 @@ def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def site(shared: Path) -> Path:
+def runs(shared: Path) -> dict[str, Path]:
+    """Every notebook's run at the smoke profile, by name: made where the last ones are stale."""
+    with FileLock(shared / "site.lock"):  # one worker runs for all
+        made = run_notebooks(CHAPTERS, root=REPOSITORY, profile="smoke")
+        return {run.notebook: run.folder for run in made}
+
+
+@pytest.fixture(scope="session")
+def site(shared: Path, request: pytest.FixtureRequest) -> Path:
     """The real book, built at the smoke profile; or the finished site that `$SITE` names."""
     if "SITE" in os.environ:
         return Path(os.environ["SITE"]).resolve()
+    runs = request.getfixturevalue("runs")
     with FileLock(shared / "site.lock"):  # one worker builds for all
-        runs = run_notebooks(CHAPTERS, root=REPOSITORY, profile="smoke")
-        folders = {run.notebook: run.folder for run in runs}
-        page = scoreboard(folders, layout.part_titles(REPOSITORY))
-        return build_book(REPOSITORY, folders, page, shared / "site", quiet=True).parent
+        page = scoreboard(runs, layout.part_titles(REPOSITORY))
+        return build_book(REPOSITORY, runs, page, shared / "site", quiet=True).parent
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import yaml
 
 from tokenspace.errors import RunError
 from tokenspace.press.download import citation_names, plain_notebook
+from tokenspace.press.editions import Whole, edit_source
 from tokenspace.press.sync import dumps, write
 
 Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
@@ -100,9 +101,9 @@ def stage(
         _write(out / "_toc.yml", _contents(source / "book" / "_toc.yml", pages))
     citations = citation_names(source / "book" / "references.bib")
     for name, run in runs.items():
-        notebook = _read(run / "executed.ipynb")
+        notebook, _ = Whole().preprocess(_read(run / "executed.ipynb"), {})
         page, clean = figure_cells(notebook), plain_notebook(notebook, citations)
-        code = (source / "notebooks" / f"{name}.py").read_text()
+        code = edit_source((source / "notebooks" / f"{name}.py").read_text(), Whole())
         offered = out / "downloads" / "notebooks"
         wanted |= {
             _write(out / "notebooks" / f"{name}.ipynb", dumps(page)),

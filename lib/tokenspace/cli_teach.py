@@ -1,0 +1,69 @@
+"""The commands for teaching: `tokenspace handout`, `tokenspace slides` and `tokenspace pdf`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tokenspace.options import Force, Jobs, Place, Profile, Timeout
+
+Quiet = Annotated[bool, typer.Option("--quiet", help="Hide Sphinx's own lines.")]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What every edition is made of: the book's current runs, and the pages made from them."""
+
+    root: Path
+    runs: dict[str, Path]
+    scoreboard: str
+    pages: dict[str, str]
+
+
+def material(
+    profile: str, device: str | None, timeout: float | None, force: bool, jobs: int | None
+) -> Material:
+    """Run what changed, as `tokenspace book` does, and give what an edition needs."""
+    from tokenspace.press import layout
+    from tokenspace.press.runner import run_notebooks
+    from tokenspace.press.scoreboard import scoreboard
+    from tokenspace.press.sweep_results import pages
+
+    root = layout.find_root()
+    runs = run_notebooks(
+        list(layout.chapters(root)),
+        root=root,
+        profile=profile,
+        device=device,
+        timeout=timeout,
+        force=force,
+        jobs=jobs,
+    )
+    folders = {run.notebook: run.folder for run in runs}
+    page = scoreboard(folders, layout.part_titles(root))
+    return Material(root, folders, page, pages(root))
+
+
+def handout(
+    profile: Profile = "classroom",
+    device: Place = None,
+    timeout: Timeout = None,
+    force: Force = False,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write the student and the teacher edition; prints their folder as the last line.
+
+    student/ holds the notebooks and the site without solutions, teacher/ the notebooks with them.
+    """
+    from tokenspace.press.handout import build_handout
+
+    book = material(profile, device, timeout, force, jobs)
+    out = book.root / "build" / "handout"
+    typer.echo(
+        build_handout(book.root, book.runs, book.scoreboard, out, pages=book.pages, quiet=quiet)
+    )
+
+
+COMMANDS = (handout,)

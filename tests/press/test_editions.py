@@ -1,0 +1,160 @@
+"""What a student's edition leaves out, and what it keeps to start from."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbconvert import NotebookExporter
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tokenspace.errors import PageError
+from tokenspace.press import layout
+from tokenspace.press.editions import Student, Whole, edit_source, exercises
+from tokenspace.press.sync import twin
+
+ROOT = layout.find_root(Path(__file__).parent)
+NAMES = layout.notebooks(ROOT)
+
+ASK = """Before.
+
+```{exercise} ★ Halve it
+:label: ex-halve
+
+Halve $x$.
+```
+
+```{solution-start} ex-halve
+:class: dropdown
+```
+
+The answer is a shift."""
+ANSWER = '''def half(x):
+    """Half of x."""
+    # BEGIN SOLUTION: say "shift"
+    return x >> 1
+    # END SOLUTION
+
+
+assert half(4) == 2'''
+MORE = """```{solution-end}
+```
+
+Between.
+
+```{exercise} ★★ Why
+:label: ex-why
+Why?
+```
+
+:::{solution} ex-why
+Because it is.
+:::
+
+After."""
+
+
+def page(*cells: Any) -> Any:
+    return new_notebook(cells=list(cells))
+
+
+def small() -> Any:
+    shown = [new_output("stream", text="half is 2\n")]
+    return page(
+        new_markdown_cell(ASK, id="ask"),
+        new_code_cell(ANSWER, id="answer", outputs=shown, metadata={"tags": ["hide-input"]}),
+        new_markdown_cell("Aside on the answer.", id="aside"),
+        new_code_cell("print('a plot of the answer')", id="plot"),
+        new_markdown_cell(MORE, id="more"),
+        new_code_cell("1 + 1", id="end"),
+    )
+
+
+def student(notebook: Any) -> Any:
+    made, _ = Student().preprocess(notebook, {})
+    nbformat.validate(made)
+    return made
+
+
+def test_a_student_gets_the_exercise_and_its_scaffold() -> None:
+    cells = student(small()).cells
+    assert [c.cell_type for c in cells] == [
+        "markdown",
+        "code",
+        "markdown",
+        "code",
+        "markdown",
+        "code",
+    ]
+    text = json.dumps(cells)
+    for gone in (
+        "shift.",
+        "x >> 1",
+        "Aside",
+        "a plot",
+        "Because",
+        "half is 2",
+        "{solution",
+        "BEGIN",
+    ):
+        assert gone not in text, gone
+    starter = cells[1].source.splitlines()
+    assert starter[:2] == ["def half(x):", '    """Half of x."""']
+    assert starter[2] == '    raise NotImplementedError("★ Halve it (ex-halve): say \\"shift\\"")'
+    assert starter[-1] == "assert half(4) == 2"
+    assert not cells[1].metadata.get("tags"), "a starter is seen"
+    assert cells[2].source.startswith("Between.")
+    assert cells[4].source == "After."
+
+
+def test_an_exercise_without_a_marked_answer_gets_a_cell_that_says_so() -> None:
+    starter = student(small()).cells[3].source
+    with pytest.raises(NotImplementedError, match=r"^★★ Why \(ex-why\): put your answer"):
+        exec(starter)
+
+
+def test_the_whole_edition_keeps_everything_but_the_marks() -> None:
+    made, _ = Whole().preprocess(small(), {})
+    assert made.cells[1].source == "\n".join(
+        line for line in ANSWER.splitlines() if "SOLUTION" not in line
+    )
+    assert made.cells[0].source == ASK
+    assert made.cells[1].outputs
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([ASK], r"'ex-halve' has no \{solution-end\}"),
+        ([ASK.replace("start} ex-halve", "start} ex-double"), MORE], "'ex-double': no such"),
+        ([ASK, "# BEGIN SOLUTION\n1", MORE], "ex-halve: BEGIN SOLUTION has no END"),
+        ([ASK, "# BEGIN SOLUTION\n# BEGIN SOLUTION", MORE], "ex-halve: BEGIN and END .* pair"),
+        ([ASK, "# BEGIN SOLUTION\n# END SOLUTION\n# END SOLUTION", MORE], "END .* pair"),
+    ],
+)
+def test_what_is_not_closed_is_refused(cells: list[str], message: str) -> None:
+    made = [new_code_cell(c) if c.startswith("#") else new_markdown_cell(c) for c in cells]
+    with pytest.raises(PageError, match=message):
+        student(page(*made))
+
+
+def test_nbconvert_takes_the_edition_by_name() -> None:
+    name = "tokenspace.press.editions.Student"
+    text, _ = NotebookExporter(preprocessors=[name]).from_notebook_node(small())
+    assert "NotImplementedError" in text
+    assert "x >> 1" not in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_notebook_has_both_editions(name: str) -> None:
+    text = layout.source(ROOT, name).read_text()
+    posed = exercises(twin(text))
+    starters = [c for c in student(twin(text)).cells if "raise NotImplementedError" in c.source]
+    asked = re.findall(r"\((ex-[\w-]+)\): ", "\n".join(c.source for c in starters))
+    assert list(dict.fromkeys(asked)) == list(posed)
+    stripped = edit_source(text, Student())
+    assert [c.source for c in twin(stripped).cells] == [c.source for c in student(twin(text)).cells]
+    whole = edit_source(text, Whole())
+    assert whole == re.sub(r"^ *# (BEGIN|END) SOLUTION.*\n", "", text, flags=re.MULTILINE)

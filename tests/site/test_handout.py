@@ -1,0 +1,144 @@
+"""The student edition holds no solution, wherever one looks; the teacher's runs."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from filelock import FileLock
+from nbclient import NotebookClient
+from sphinx.search.en import SearchEnglish
+
+from tokenspace.press import layout
+from tokenspace.press.editions import BEGIN, END, Student, edit_source
+from tokenspace.press.handout import build_handout
+from tokenspace.press.scoreboard import scoreboard
+
+pytestmark = pytest.mark.site
+
+ROOT = layout.find_root(Path(__file__).parent)
+SOLUTION = re.compile(r"\{solution(?:-start)?\} \S+(?P<body>.*?)(?:\{solution-end\}|\Z)", re.DOTALL)
+QUICK = "curvature/connection"  # the page that runs in the least time
+
+
+@pytest.fixture(scope="session")
+def handout(shared: Path, runs: dict[str, Path]) -> Path:
+    """Both editions, made from the smoke profile's runs."""
+    with FileLock(shared / "handout.lock"):
+        page = scoreboard(runs, layout.part_titles(ROOT))
+        return build_handout(ROOT, runs, page, shared / "handout", quiet=True)
+
+
+def words(text: str) -> str:
+    """A text's letters and digits, with one space between words."""
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def solutions(name: str) -> Iterator[str]:
+    """The bodies of a notebook's solutions, from its source: prose and code."""
+    source = re.sub(r"^# ?(?!BEGIN|END)", "", layout.source(ROOT, name).read_text(), flags=re.M)
+    for match in SOLUTION.finditer(source):
+        yield match["body"]
+
+
+def answers(name: str) -> set[str]:
+    """The pieces of a notebook's solutions that would give them away.
+
+    Each run of plain words of the prose, and each line of an answer's code, unless the students'
+    own text has the same.
+    """
+    found = set()
+    for body in solutions(name):
+        prose, *code = re.split(r"^%%.*$", body, flags=re.MULTILINE)
+        found |= {words(piece) for piece in re.split(r"[^\w\s,;'’-]+", prose)}
+        inside = False
+        for line in "\n".join(code).split("\n"):
+            inside = (inside or bool(BEGIN.match(line))) and not END.match(line)
+            if inside and not BEGIN.match(line):
+                found.add(words(line))
+    kept = words(edit_source(layout.source(ROOT, name).read_text(), Student()))
+    return {piece for piece in found if len(piece) >= 25 and piece not in kept}
+
+
+def text(path: Path) -> str:
+    """The words of a file as a reader or a search would meet them."""
+    raw = path.read_text()
+    return words(BeautifulSoup(raw, "html.parser").get_text(" ") if path.suffix == ".html" else raw)
+
+
+def readable(folder: Path) -> list[Path]:
+    """Every file of words below a folder, whatever its name."""
+    kinds = (".html", ".ipynb", ".py", ".js", ".json", ".txt", ".md")
+    found = [p for p in sorted(folder.rglob("*")) if p.suffix in kinds]
+    return [p for p in found if "mathjax" not in p.parts]
+
+
+def leaks(folder: Path) -> list[tuple[str, str]]:
+    """The files below a folder that hold a piece of a solution, each with the piece."""
+    pieces = set().union(*map(answers, layout.notebooks(ROOT)))
+    texts = {path: text(path) for path in readable(folder)}
+    found = [(path, piece) for path, t in texts.items() for piece in pieces if piece in t]
+    return [(str(path.relative_to(folder)), piece) for path, piece in found]
+
+
+def test_the_student_edition_holds_no_solution(handout: Path, site: Path) -> None:
+    assert leaks(handout / "student") == []
+    everywhere = {Path(path).name for path, _ in leaks(site)}
+    for name in (path.stem for path in layout.sources(ROOT)):  # the same eye sees them elsewhere
+        assert {f"{name}.html", f"{name}.ipynb", f"{name}.py"} <= everywhere
+    assert "search-pages.js" in everywhere
+
+
+def test_a_students_search_does_not_know_the_words_of_solutions(handout: Path, site: Path) -> None:
+    stem = SearchEnglish({}).stem
+    hidden = set(
+        words(" ".join(body for n in layout.notebooks(ROOT) for body in solutions(n))).split()
+    )
+    open_pages = [p for p in readable(handout / "student" / "site") if p.suffix == ".html"]
+    seen = set(" ".join(map(text, open_pages)).split())
+    only = {stem(word) for word in hidden if word.isalpha()} - set(map(stem, seen))
+    indexed = {
+        folder: set(re.findall(r'"(\w+)":', (folder / "searchindex.js").read_text())) & only
+        for folder in (handout / "student" / "site", site)
+    }
+    assert indexed[handout / "student" / "site"] == set()
+    assert len(indexed[site]) > 10
+
+
+def test_a_students_site_leads_to_no_notebook_with_solutions(handout: Path) -> None:
+    pages = (handout / "student" / "site" / "notebooks").rglob("*.html")
+    linked = [link for page in pages for link in re.findall(r'href="([^"]+)"', page.read_text())]
+    assert not [link for link in linked if re.search(r"colab|binder|github\.com/tokenspace", link)]
+    assert any(link.endswith(".ipynb") for link in linked)
+
+
+def test_a_student_keeps_what_stands_outside_of_exercises(handout: Path, site: Path) -> None:
+    for path in layout.sources(ROOT):
+        page = f"notebooks/{path.parent.name}/{path.stem}.html"
+        made, whole = [
+            BeautifulSoup((folder / page).read_text(), "html.parser")
+            for folder in (handout / "student" / "site", site)
+        ]
+        for kept in (".ts-claim", "div.exercise", "h2"):
+            assert len(made.select(kept)) == len(whole.select(kept)) > 0, (page, kept)
+        assert len(made.select("figure")) <= len(whole.select("figure"))
+        assert not made.select("div.solution")
+        assert len(re.findall("NotImplementedError", made.article.get_text())) >= len(
+            made.select("div.exercise")
+        )
+
+
+def test_the_teachers_edition_runs_and_a_students_stops_at_its_exercises_only(
+    handout: Path,
+) -> None:
+    for edition in ("teacher", "student"):
+        made: Any = nbformat.read(handout / edition / f"{QUICK}.ipynb", as_version=4)
+        NotebookClient(made, timeout=120, allow_errors=edition == "student").execute()
+        for cell in made.cells if edition == "student" else []:
+            raised = [o for o in cell.get("outputs", []) if o.output_type == "error"]
+            starter = "raise NotImplementedError" in cell.source
+            assert [e.ename for e in raised] == ["NotImplementedError"] * starter, cell.source
+            assert all(re.search(r"\(ex-[\w-]+\): ", e.evalue) for e in raised)
