@@ -56,6 +56,9 @@ from tokenspace.flow.plans import Mechanism, plan
 from tokenspace.flow.sampling import sample
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import BLUE, INK, MUTED, PALETTE, RED
+from tokenspace.press.live import Live, Slider
+from tokenspace.press.particles import draw_particles
+from tokenspace.press.places import settle
 from tokenspace.press.tables import span
 
 generator = torch.Generator().manual_seed(seed)
@@ -403,9 +406,68 @@ slopes = {
     for name, v in far.items()
 }
 
+# %% [markdown]
+# {numref}`fig-falling` follows two of them, from the same noise, on the path of {numref}`fig-plane`. **Predict first**: when almost no noise is left, which of the two sides will have its particles on the tokens? And on which side will predictions have left the hull, already while much noise is left? Then move the slider.
+
+# %%
+wrong = f"hull, logits wrong by up to {bound:g}"
+watched = torch.logspace(math.log10(20), -2, 25).tolist()
+near = 0.1  # half the length of the unconstrained predictor's error
+falls = {
+    name: flow.falling(kinds[name], flows[name][0], points, watched, near)
+    for name in (wrong, "unconstrained")
+}
+
+# %% tags=["hide-input"]
+drawn = 80
+noises = falls[wrong].s
+shrink = (1 + noises**2).rsqrt()[:, None, None]
+level = int((noises - 1).abs().argmin())
+figure, panels = plt.subplots(1, 2, figsize=(5.8, 3.2))
+for axes, name in zip(panels, falls, strict=True):
+    axes.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
+    axes.set(xticks=(-2, 0, 2), yticks=(-2, 0, 2), title=name)
+settle(figure)
+sides = []
+for number, (axes, fall) in enumerate(zip(panels, falls.values(), strict=True)):
+    moving = (fall.y[:, :drawn] * shrink, fall.mean[:, :drawn] * shrink, toy.TOKENS * shrink)
+    ended = fall.ended[:drawn].numpy()
+    sides.append(draw_particles(axes, number, *(x.numpy() for x in moving), ended, level))
+held, free = falls.values()
+says = [
+    f"Time t = {1 / (1 + s):.2f}. Hull: {fixed:,} of {len(few):,} particles on a token, {left:,} "
+    f"predictions outside the hull. Unconstrained: {loose:,} on a token, {out:,} outside."
+    for s, fixed, left, loose, out in zip(
+        noises, held.arrived, held.outside, free.arrived, free.outside, strict=True
+    )
+]
+words = [f"σ/α = {s:.2g}" for s in noises.tolist()]
+page.show(
+    figure,
+    name="fig-falling",
+    caption=(
+        f"The first {drawn} of {len(few):,} trajectories and their way so far, in the colour of the "
+        "token (star) they will be nearest to; grey: the hull. Tokens, hull and predictions are "
+        f"drawn at α times their place, all to one scale, at first for {words[level]}. The counts "
+        f"are of all trajectories; *on a token* means that $x/\\alpha$ is within {near:g} of it."
+    ),
+    alt=(
+        "Two panels of coloured points on their way from a round cloud to five stars. At the last "
+        "level all points of the left panel lie on stars, and those of the right panel beside them."
+    ),
+    live=Live(
+        "particles",
+        [
+            Slider("noise that is left", words, level, play=True),
+            Slider("lines", ["way so far", "prediction"]),
+        ],
+        says=says[level],
+        data={"panels": sides, "says": says},
+    ),
+)
+
 # %% tags=["hide-input"]
 figure, panels = plt.subplots(1, 3, figsize=(9.4, 3.2), width_ratios=[1, 1, 1.25])
-wrong = f"hull, logits wrong by up to {bound:g}"
 for axes, name in zip(panels, (wrong, "unconstrained"), strict=False):
     ys, tokens = flows[name]
     for i in range(60):

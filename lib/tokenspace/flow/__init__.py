@@ -3,6 +3,7 @@
 from tokenspace.flow.baselines import Autoregressive, FlowModel, Masked, build
 from tokenspace.flow.certificates import audit, certify, excess_of, margin, threshold
 from tokenspace.flow.data import Sequences, Windows
+from tokenspace.flow.falling import Falling, falling, outside
 from tokenspace.flow.information import (
     fit_gumbel,
     information_density,
@@ -77,6 +78,7 @@ __all__ = [
     "Denoiser",
     "DiT",
     "Ema",
+    "Falling",
     "Flow",
     "FlowModel",
     "Gumbel",
@@ -114,6 +116,7 @@ __all__ = [
     "euler",
     "excess_of",
     "extreme_share",
+    "falling",
     "fit_gumbel",
     "follow",
     "gamma_of",
@@ -133,6 +136,7 @@ __all__ = [
     "nearest_accuracy",
     "nearest_band",
     "nll_bound",
+    "outside",
     "plan",
     "preserving",
     "processes",
