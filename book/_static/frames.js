@@ -1,24 +1,10 @@
-/* A figure of several frames gets a slider; without this script its first frame is seen. */
-addEventListener("DOMContentLoaded", () => {
-  for (const svg of document.querySelectorAll(".ts-figure svg:has(> g.ts-frame)")) {
-    const frames = [...svg.querySelectorAll(":scope > g.ts-frame")];
-    const slider = Object.assign(document.createElement("input"),
-      { type: "range", min: 0, max: frames.length - 1, value: 0 });
-    slider.setAttribute("aria-label", "Frame of the figure above");
-    const label = document.createElement("output");
-    const show = () => {
-      frames.forEach((frame, i) => {
-        if (i == slider.value) frame.removeAttribute("display");
-        else frame.setAttribute("display", "none");
-      });
-      label.value = frames[slider.value].dataset.label;
-      slider.setAttribute("aria-valuetext", label.value);
-    };
-    slider.addEventListener("input", show);
-    const row = document.createElement("div");
-    row.className = "ts-slider";
-    row.append(slider, label);
-    svg.after(row);
-    show();
-  }
-});
+/* A figure of several frames: its slider chooses which are seen. Without scripts the first is. */
+addEventListener("DOMContentLoaded", () => tsLive("frames", (svg) => {
+  const parts = svg.querySelectorAll("[data-frame]");
+  return ([frame]) => {
+    for (const part of parts) {
+      if (part.matches(`[data-frame~="${frame}"]`)) part.removeAttribute("display");
+      else part.setAttribute("display", "none");
+    }
+  };
+}));

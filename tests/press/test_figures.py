@@ -134,25 +134,3 @@ def test_a_dense_scatter_becomes_pixels_and_a_sparse_one_stays() -> None:
     assert not sizes[100][1]
     assert sizes[20_000][1]
     assert sizes[20_000][0] < 1_000_000  # as paths: 5 MB
-
-
-def test_frames_share_one_figure_and_no_ids() -> None:
-    made = {}
-    for step in (0, 10, 100):
-        made[f"step {step}"], axes = plt.subplots()
-        axes.plot([0, 1], [0, step])
-        axes.set_title(f"step {step} < 101")
-    root = ElementTree.fromstring(figures.frames(made, "fig-climb", "it climbs"))
-    groups = [g for g in root.iter() if g.get("class") == "ts-frame"]
-    assert [g.get("data-label") for g in groups] == ["step 0", "step 10", "step 100"]
-    assert [g.get("display") for g in groups] == [None, "none", "none"]
-    ids = [e.get("id") for e in root.iter() if e.get("id")]
-    assert len(ids) == len(set(ids))
-    plt.close("all")
-
-
-@pytest.mark.parametrize("sizes", [[(3, 2)], [(3, 2), (3, 3)]])
-def test_frames_of_one_or_of_other_sizes_are_refused(sizes: list[tuple[int, int]]) -> None:
-    made = {str(i): Figure(figsize=size) for i, size in enumerate(sizes)}
-    with pytest.raises(ValueError, match="a slider needs at least two"):
-        figures.frames(made, "fig-x", "nothing")

@@ -127,34 +127,6 @@ def test_figures_change_with_the_page(site: Path, browser: Any) -> None:
     tab.close()
 
 
-def test_a_figure_of_frames_starts_at_the_first_and_follows_keys(site: Path, browser: Any) -> None:
-    tab = browser.new_page()
-    tab.goto((site / "notebooks/staircase/signatures.html").as_uri())
-    figure = tab.locator(".ts-figure:has(g.ts-frame)").first
-    shown = "frames => frames.filter(f => f.getAttribute('display') !== 'none').length"
-    frames, slider = figure.locator("g.ts-frame"), figure.locator("input[type=range]")
-    assert frames.evaluate_all(shown) == 1
-    assert figure.locator("output").inner_text() == frames.first.get_attribute("data-label")
-    slider.focus()
-    slider.press("ArrowRight")
-    assert frames.nth(1).get_attribute("display") is None
-    slider.press("End")
-    assert frames.last.get_attribute("display") is None
-    assert frames.evaluate_all(shown) == 1
-    assert figure.locator("output").inner_text() == frames.last.get_attribute("data-label")
-    tab.close()
-
-
-def test_without_scripts_the_first_frame_is_seen(site: Path, browser: Any) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    tab = context.new_page()
-    tab.goto((site / "notebooks/staircase/signatures.html").as_uri())
-    frames = tab.locator(".ts-figure g.ts-frame")
-    assert frames.first.get_attribute("display") is None
-    assert frames.nth(1).get_attribute("display") == "none"
-    context.close()
-
-
 def test_search_finds_pages_from_disk_and_quotes_them(site: Path, browser: Any) -> None:
     tab = browser.new_page()
     complaints: list[str] = []

@@ -7,7 +7,7 @@ Heat maps take `CMAP`, which reads on both. seaborn's bars need `saturation=1`.
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 import matplotlib as mpl
@@ -108,7 +108,9 @@ def svg(figure: Figure, name: str, description: str) -> str:
     """Draw `figure` as an SVG text, the same bytes for the same figure.
 
     Dense scatters become pixels; ids are kept only where something refers to them, and carry
-    `name`, so that many figures can share a page.
+    `name`, so that many figures can share a page. The gid of an artist that begins with `ts-`
+    becomes its class, by which style sheet and scripts find it; a subfigure that is `ts-second`
+    moves below the first on a phone.
 
     >>> from matplotlib.figure import Figure
     >>> drawn = svg(Figure(), "fig-empty", "nothing")
@@ -121,35 +123,9 @@ def svg(figure: Figure, name: str, description: str) -> str:
     with io.StringIO() as buffer, mpl.rc_context({"svg.hashsalt": "tokenspace"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
         text = buffer.getvalue()
-    text = text[text.index("<svg") :]
+    text = re.sub(r"\s*<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r' id="(ts-[^"]+)"', r' class="\1"', text)
     used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text))
     text = re.sub(r' id="([^"]+)"', lambda m: m[0] if m[1] in used else "", text)
     text = re.sub(r'( id="|url\(#|href="#)', rf"\g<1>{name}-", text)
     return re.sub(r"(<svg[^>]*>)", rf"\1<desc>{escape(description)}</desc>", text, count=1)
-
-
-def frames(figures: Mapping[str, Figure], name: str, description: str) -> str:
-    """One SVG of several figures of one size: the first is seen, the page's slider shows the rest.
-
-    Keys are what the slider says, such as "step 100". Raises `ValueError` for fewer than two
-    figures, or sizes that differ.
-
-    >>> from matplotlib.figure import Figure
-    >>> drawn = frames({"early": Figure(), "late": Figure()}, "fig-both", "nothing, then nothing")
-    >>> drawn.count('<g class="ts-frame"'), drawn.count('display="none"')
-    (2, 1)
-    """
-    sizes = {tuple(figure.get_size_inches()) for figure in figures.values()}
-    if len(figures) < 2 or len(sizes) != 1:
-        raise ValueError(
-            f"{name}: {len(figures)} figures of sizes {sorted(sizes)}; a slider needs at least "
-            "two, all of one size."
-        )
-    groups, head = [], ""
-    for i, (label, figure) in enumerate(figures.items()):
-        drawn = svg(figure, f"{name}-{i}", description)
-        opening, inner = drawn.removesuffix("\n").removesuffix("</svg>").split("</desc>", 1)
-        head = head or opening + "</desc>"
-        hidden = ' display="none"' if i else ""
-        groups.append(f'<g class="ts-frame" data-label="{escape(label)}"{hidden}>{inner}</g>')
-    return head + "\n".join(groups) + "</svg>\n"

@@ -4,6 +4,7 @@ import re
 from html import escape
 
 from tokenspace.press.figures import DARK
+from tokenspace.press.live import controls
 
 HEX = re.compile("|".join(DARK), re.IGNORECASE)
 
@@ -14,7 +15,10 @@ def variable(colour: str) -> str:
 
 
 def inline(svg: str, alt: str) -> str:
-    """An SVG file as a piece of a page: named for screen readers, sized by the page."""
+    """An SVG file as a piece of a page: named for screen readers, sized by the page.
+
+    A live figure has its sliders below it.
+    """
     svg = svg[svg.index("<svg") :]
     head, rest = svg.split(">", 1)
     width = re.search(r' width="([\d.]+)(pt|px)?"', head)
@@ -22,4 +26,8 @@ def inline(svg: str, alt: str) -> str:
     style = f' style="max-width:{width[1]}{width[2] or "px"}"' if width else ""
     head += f' role="img" aria-label="{escape(alt)}" focusable="false"{style}'
     coloured = HEX.sub(lambda m: f"var({variable(m[0])})", rest)
-    return f'<div class="ts-figure">{head}>{coloured}</div>'
+    box = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', head)
+    two = ""
+    if box and 'class="ts-second"' in rest:
+        two = f' ts-two" style="--ts-shape: {float(box[2]) / float(box[1]):.4f}'
+    return f'<div class="ts-figure{two}">{head}>{coloured}{controls(svg)}</div>'

@@ -22,6 +22,8 @@ from matplotlib.figure import Figure
 from tokenspace.errors import PageError
 from tokenspace.press import environment, figures
 from tokenspace.press.claims import SOURCES, VERDICTS, Claim, Source, interval, number
+from tokenspace.press.frames import frames
+from tokenspace.press.live import Live, attach
 from tokenspace.press.tables import markdown
 
 
@@ -79,11 +81,19 @@ class Page:
         self._cells[name] = cell
 
     def show(
-        self, figure: Figure | Mapping[str, Figure], name: str, caption: str, alt: str
+        self,
+        figure: Figure | Mapping[str, Figure],
+        name: str,
+        caption: str,
+        alt: str,
+        *,
+        slider: str = "Frame",
+        live: Live | None = None,
     ) -> None:
         """Show a figure as SVG under a numbered caption, and close it.
 
-        Several figures, `{"step 0": …, "step 10": …}`, share a slider that starts at the first.
+        Several figures, `{"step 0": …, "step 10": …}`, share a slider, named by `slider`, that
+        starts at the first. `live` makes one figure answer to sliders and a script of its own.
         `name` (`fig-…`) is its label for `{numref}`; `caption` is MyST text; `alt` says what the
         figure shows to someone who cannot see it. Raises `PageError` when one is missing.
         """
@@ -93,9 +103,10 @@ class Page:
         self._claim_name(name, "fig-")
         caption, alt = cleandoc(caption), " ".join(alt.split())
         if isinstance(figure, Mapping):
-            drawn = figures.frames(figure, name, alt)
+            drawn = frames(figure, name, alt, slider)
         else:
             drawn = figures.svg(figure, name, alt)
+            drawn = attach(drawn, live) if live else drawn
         for one in figure.values() if isinstance(figure, Mapping) else [figure]:
             _close(one)
         about = {"name": name, "caption": caption, "alt": alt}
