@@ -59,7 +59,6 @@ page = Page("curvature/connection", seed=seed, device=device)
 
 # %% tags=["hide-input"]
 import math
-from html import escape
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -67,7 +66,10 @@ import torch
 from torch.nn.functional import normalize
 
 from tokenspace import curvature as cv
+from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, RED, TEAL
+from tokenspace.press.live import Live, Slider
+from tokenspace.press.planes import Plane, draw_planes, sentence
 
 generator = torch.Generator().manual_seed(seed)
 
@@ -265,11 +267,11 @@ page.claim(
 # \|R\|^2 = q^2 D_0^2\,|\Pi_{ab}\,z|^2 + q^4 D^4 ,
 # $$ (eq-closed)
 #
-# where $D_0 = |a\wedge b|$ is the sine of the angle between the rows, $\hat n = c/D_0$ the unit vector of the part of $z$ outside their plane ({numref}`fig-candidates`), $\Pi_{ab}$ the projection on that plane, and $D = \tau = |z\wedge a\wedge b|$ the volume of the three. A skew matrix of three dimensions has rank 2: **$R$ turns one plane and nothing else.** Two vectors of length $n$ say all of it; no $n\times n$ matrix is needed.
+# where $D_0 = |a\wedge b|$ is the sine of the angle between the rows, $\hat n = c/D_0$ the unit vector of the part of $z$ outside their plane ({numref}`fig-candidates`), $\Pi_{ab}$ the projection on that plane, and $D = \tau = |z\wedge a\wedge b|$ the volume of the three. A skew matrix of three dimensions has rank 2: **$R$ turns one plane and nothing else**; what that does to the cosine of $w$ and $Rw$ is {ref}`an exercise <ex-cos>`. Two vectors of length $n$ say all of it; no $n\times n$ matrix is needed. {ref}`An exercise <ex-half>` halves the charge, {ref}`another <ex-swap>` exchanges the tokens.
 #
 # Notes on the paper say that $|z\wedge v_1\wedge v_2|$ is large when $z$ lies in the span of the two rows. It is the volume of three vectors, and vanishes there.
 #
-# Loops give an independent check. The loop around a square of side $\varepsilon$, a **plaquette**, returns $I - \varepsilon^2 R + O(\varepsilon^3)$; the mean over the four squares that meet at the point, a **clover**, cancels the odd orders. The *slopes* of the errors tell whether the formula is right, more sharply than any single value.
+# Loops give an independent check. The loop around a square of side $\varepsilon$, a **plaquette**, returns $I - \varepsilon^2 R + O(\varepsilon^3)$; the mean over the four squares that meet at the point, a **clover**, cancels the odd orders. The *slopes* of the errors tell whether the formula is right, more sharply than any single value. (The trace of a loop would do as well: {ref}`an exercise <ex-wilson>`.)
 
 # %%
 h, v1, v2 = draw(3, loops, 12)
@@ -391,7 +393,7 @@ page.claim(
 #
 # ## A real model
 #
-# Now the states and rows of a model: each place where it chooses a token is a point with a $z$, two rows and two probabilities. Another model takes one parameter, such as `-p model=gemma`, a folder, or an id on the Hub.
+# Now the states and rows of a model: each place where it chooses a token is a point with a $z$, two rows and two probabilities. ({ref}`A sentence of your own <ex-own-sentence>` is an exercise.) Another model takes one parameter, such as `-p model=gemma`, a folder, or an id on the Hub.
 
 # %% tags=["hide-input"]
 PROMPTS = [
@@ -424,32 +426,62 @@ reading = cv.read(reader, passage)
 
 
 def word(token):
-    return reader.tokenizer.decode([int(token)]).replace("\n", "↵") or "∅"
+    return cv.readable(reader.tokenizer, int(token))
 
 
-def coloured(reading):
-    """The first text of a reading: each token on the charge of the point that chose it."""
-    points, ids = reading.points, reading.ids[0]
-    at = {int(reading.position[k]): i for i, k in enumerate(points.kept.tolist())}
-    spans = []
-    for position, token in enumerate(ids):
-        i = at.get(position - 1)
-        if i is None:
-            spans.append(f"<span>{escape(word(token))}</span>")
-            continue
-        first, second = word(points.top1[i]), word(points.top2[i])
-        tip = f"{first!r} {points.p1[i]:.2f}, {second!r} {points.p2[i]:.2f}, q {points.q[i]:.2f}"
-        shade = f"background: rgba(221, 160, 40, {0.45 * float(points.q[i]):.2f})"
-        spans.append(f'<span style="{shade}" title="{escape(tip)}">{escape(word(token))}</span>')
-    return '<p style="line-height: 2">' + "".join(spans) + "</p>"
+# %% [markdown]
+# Here is a passage that the model continues by itself, always with the likeliest token. The darker a word's ground, the larger the charge where it was chosen. **Predict first**: at the darkest words, which two tokens compete, and are their rows nearly one direction or far apart? Then open them in {numref}`fig-opened`, by mouse or with the arrow keys; {numref}`tbl-blurry` has those of the largest charge.
+
+# %%
+opened = cv.open_points(reading, reader.tokenizer)
+largest = max(range(len(opened)), key=lambda i: opened[i].q)
 
 
-page.say(
-    "A passage that the model continues by itself, always with the likeliest token. The darker a "
-    "token's ground, the larger the charge where it was chosen; the two candidates are in the "
-    "tooltip, and those of the largest charge in {numref}`tbl-blurry`."
+def told(point):
+    """A point in words."""
+    return (
+        f"After “{point.after}” stands “{point.follows}”. a: “{point.first}”, p₁ = {point.p1:.2f}; "
+        f"b: “{point.second}”, p₂ = {point.p2:.2f}; charge q = {point.q:.2f}. The rows are "
+        f"{math.degrees(point.angle):.0f}° apart, |Πz| = {math.hypot(point.across, point.along):.2f}. "
+        f"‖R‖ = {point.norm:.3f}, from q D₀|Πz| = {point.linear:.3f} and q²D² = {point.quadratic:.3f}."
+    )
+
+
+# %% tags=["hide-input"]
+chose = {point.position + 1: i for i, point in enumerate(opened)}
+shades = [0.05 + 0.4 * point.q for point in opened]
+words = [(word(token), chose.get(k)) for k, token in enumerate(passage[0])]
+page.say(sentence(words, shades, largest))
+figure, states = draw_planes(
+    [
+        Plane(point.angle, point.across, point.along, point.p1, point.p2, shade)
+        for point, shade in zip(opened, shades, strict=True)
+    ],
+    largest,
 )
-page.say(coloured(reading))
+page.show(
+    figure,
+    name="fig-opened",
+    caption=(
+        f"One point of the passage of {model}, at first that of the largest charge. Left: the unit "
+        "rows $a$ and $b$ of the two candidates in the plane that they span, and the part $\\Pi z$ "
+        "of the unit state in it; grey: the circle of radius 1. Right: the plane from its edge, so "
+        "that $z$ can be seen to stand on it. Angles and lengths are to scale, as is the bar of "
+        "probabilities; the ground between the rows is as dark as $q$ is large. Not shown are the "
+        "rows' real lengths and the other dimensions."
+    ),
+    alt=(
+        "Left: two arrows a and b on a circle, and a shorter one, the state's part in their plane. "
+        "Right: the state as an arrow of length one that stands steeply on that plane. Below: a "
+        f"bar of probabilities. {told(opened[largest])}"
+    ),
+    live=Live(
+        "planes",
+        [Slider("word", [point.follows for point in opened], largest)],
+        says=told(opened[largest]),
+        data={"states": states, "says": [told(point) for point in opened]},
+    ),
+)
 
 # %% tags=["hide-input"]
 points = reading.points
@@ -655,22 +687,88 @@ page.say(
 # - **The triple wedge vanishes in the plane** of the two rows; it isn't large there.
 # - **Frozen charge, unit rows, raw rows** are our choices. The live charge gives a different object, not a small correction.
 # - **One step, small models.** The paper measures moves of chess, in models of 24 and 32 billion parameters; we look one token ahead, in text. A spread distribution may still mark the place from which longer texts part.
+# - **Points, no paths.** All of this is local; how far a text turns the frame on its way is {ref}`an open exercise <ex-path>`.
 # ```
 #
 # ## Exercises
 #
-# ```{exercise} Nothing in the plane
-# :label: ex-flat
+# From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
 #
-# Show that in $n = 2$ the connection is zero, whatever the tokens.
+# ```{exercise} ★ Turned towards itself
+# :label: ex-cos
+#
+# Someone measures the mean of $|\cos|$ between a vector $w$ and $Rw$, over random $w$ and the curvatures of this page. What comes out, and what has been learned?
 # ```
 #
-# ```{solution} ex-flat
+# ```{solution-start} ex-cos
 # :class: dropdown
-# There $B\mu$ is $\mu$ turned by a right angle (times $D_0$). A tangent $\mu$ is at right angles to $z$, so $B\mu$ is along $z$, and $z\wedge B\mu = 0$.
 # ```
 #
-# ```{exercise} Odd and even
+# Zero, and nothing has been learned: $w^\top R w = 0$ for every skew matrix. The next page needs this, because cosines with $Rw$ have a second artefact: all $Rw$ lie in one plane.
+
+# %%
+# Your prediction: the mean of |cos(w, Rw)|.
+# BEGIN SOLUTION: R is skew, so what is the number w·Rw equal to when it is transposed?
+mean_cosine = 0.0
+# END SOLUTION
+
+w = draw(loops, 12)
+Rw = torch.einsum("nij,nj->ni", R.dense(), w)
+expect(
+    "ex-cos",
+    mean_cosine,
+    float(torch.cosine_similarity(w, Rw, dim=1).abs().mean()),
+    within=1e-6,
+    mistakes={"what random pairs of vectors have, but Rw isn't random given w": 0.23},
+    hint="a number is its own transpose, and R' = -R",
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★ Half the charge
+# :label: ex-half
+#
+# Halve $q$, and nothing else. By what factor does $\|R\|$ change for a state almost in the plane of the two rows? By what factor for a state at right angles to it?
+# ```
+#
+# ```{solution-start} ex-half
+# :class: dropdown
+# ```
+#
+# Almost in the plane, $D$ is nearly 0 and the first part of {eq}`eq-closed`, linear in $q$, is all there is: one half. At right angles $\Pi_{ab}z = 0$, and the second part, quadratic in $q$, is all: a quarter. Between, the factor lies between.
+
+# %%
+# Your prediction: ‖R‖ at half the charge over ‖R‖ at the whole, for the two states.
+# BEGIN SOLUTION: which of the two parts of the squared norm is left in each case?
+factor_in_plane = 0.5
+factor_across = 0.25
+# END SOLUTION
+
+rows2, off = normalize(draw(2, 12), dim=1), draw(12)
+off = normalize(off - rows2.T @ torch.linalg.lstsq(rows2.T, off[:, None]).solution[:, 0], dim=0)
+states = torch.stack([rows2.sum(0) + 1e-3 * off, off])
+at_half, one = torch.full((2,), 0.5).double(), torch.arange(2)
+pairs = (rows2[:1].expand(2, 12), rows2[1:].expand(2, 12))
+both = cv.assemble(states, *pairs, (at_half, at_half), (one, one))
+change = cv.curvature(both, q=at_half).norm() / cv.curvature(both).norm()
+for mine, found in ((factor_in_plane, change[0]), (factor_across, change[1])):
+    expect(
+        "ex-half",
+        mine,
+        float(found),
+        within=0.01,
+        mistakes={"no change, but both parts contain q": 1.0},
+        hint="look at the powers of q in the closed form, and at D and Πz for this state",
+    )
+page.say(f"Almost in the plane: {float(change[0]):.3f}; at right angles: {float(change[1]):.3f}.")
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★ Odd and even
 # :label: ex-swap
 #
 # At $p_1 = p_2$ the two tokens change places. What happens to $A$, to the two parts of $R$ on the canonical plane, and to $\|R\|$?
@@ -683,8 +781,34 @@ page.say(
 # $B$ changes sign, and with it $A$. The plane's basis, made of $Pa$ and then $Pb$, changes orientation. The part linear in $B$ changes sign twice, so it stays; the quadratic part only once. The norm stays, because the parts are orthogonal.
 
 # %%
-other = cv.assemble(toy.z, toy.v2, toy.v1, (toy.p1, toy.p2), (ids, ids))
+# The sign, 1 or -1, that each gets when v1 and v2 change places.
+# BEGIN SOLUTION: B is odd in the two rows; the pair e1, e2 changes orientation as well
+sign_of_form = -1
+sign_of_linear = 1
+sign_of_quadratic = -1
+# END SOLUTION
+
+around = cv.frame(toy)
+e1, e2 = around.e1, around.e2
+turn_e = e1[:, :, None] * e2[:, None] - e2[:, :, None] * e1[:, None]
+quadratic = -((toy.q * around.D) ** 2)[:, None, None] * turn_e
+linear = R.dense() - quadratic
+other = cv.assemble(toy.z, toy.v2, toy.v1, (toy.p1, toy.p2), (toy.top2, toy.top1))
 there = cv.curvature(other)
+unit_a, unit_b = normalize(toy.v1, dim=1), normalize(toy.v2, dim=1)
+A = cv.one_form(toy.z, unit_a, unit_b, toy.q, e1)
+gap = (sign_of_form * A - cv.one_form(toy.z, unit_b, unit_a, toy.q, e1)).abs().max()
+expect(
+    "ex-swap", float(gap), 0, within=1e-9, hint="A contains B once, and nothing else of the rows"
+)
+gap = (sign_of_linear * linear + sign_of_quadratic * quadratic - there.dense()).abs().max()
+expect(
+    "ex-swap",
+    float(gap),
+    0,
+    within=1e-9,
+    hint="count the signs of each part: one for each B, and one for the plane's orientation",
+)
 page.say(
     f"Largest change of ‖R‖: {float((R.norm() - there.norm()).abs().max()):.0e}. Median cosine of "
     f"the two curvatures: {float((R.plane() @ there.plane().mT).det().median()):.2f}."
@@ -694,21 +818,10 @@ page.say(
 # ```{solution-end}
 # ```
 #
-# ```{exercise} Turned towards itself
-# :label: ex-cos
-#
-# Someone measures the cosine between a vector $w$ and $Rw$ and finds it to be zero for every $w$. What has been learned?
-# ```
-#
-# ```{solution} ex-cos
-# :class: dropdown
-# Nothing: $w^\top R w = 0$ for every skew matrix. The next page needs this, because cosines with $Rw$ have a second artefact: all $Rw$ lie in one plane.
-# ```
-#
-# ```{exercise} A loop's trace
+# ```{exercise} ★★ A loop's trace
 # :label: ex-wilson
 #
-# The Wilson loop is $\operatorname{tr} H / n$. Derive its distance from 1 for a small square and compare with the norm.
+# The Wilson loop is $W = \operatorname{tr} H / n$. Derive its distance from 1 for a small square of side $\varepsilon$, and turn it into a measurement of $\|R\|$.
 # ```
 #
 # ```{solution-start} ex-wilson
@@ -718,12 +831,150 @@ page.say(
 # A rotation by a small angle $\epsilon$ in one plane has trace $n - \epsilon^2$. The square turns by $\varepsilon^2\|R\|$, so $n(1 - W) = \varepsilon^4\|R\|^2$ to leading order.
 
 # %%
-side = 0.02
-W = cv.wilson_loop(cv.plaquette(form, *axes3, side), n=12)
-measured = (12 * (1 - W)).sqrt() / side**2
-page.say(f"Median ratio to ‖R‖: {float((measured / R.norm()).median()):.3f}.")
+side, n_wide = 0.02, 12
+W = cv.wilson_loop(cv.plaquette(form, *axes3, side), n=n_wide)  # (loops,), tr H / n
+# The norms `by_trace`, (loops,), from W, n_wide and side.
+# BEGIN SOLUTION: a turn by a small angle in one plane lowers the trace by the angle squared
+by_trace = (n_wide * (1 - W)).sqrt() / side**2
+# END SOLUTION
+
+ratio_of_trace = float((by_trace / R.norm()).median())
+expect(
+    "ex-wilson",
+    ratio_of_trace,
+    1,
+    within=0.05,
+    mistakes={
+        "a trace that isn't multiplied by n": 12**-0.5,
+        "the angle per side, not per area": side,
+        "an angle ε with trace n - ε²/2, which is that of one cosine, not of two": 2**0.5,
+    },
+    hint="the trace of a turn by an angle is n - 2 + 2 cos(angle), and the angle is side² ‖R‖",
+)
+page.say(f"Median ratio to ‖R‖: {ratio_of_trace:.3f}.")
 
 # %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★ A sentence of your own
+# :label: ex-own-sentence
+#
+# Give the model a sentence of yours and compute the curvature at each of its points from {eq}`eq-closed` alone: no loops, no matrices, only dot products of $z$, $a$ and $b$. Where is it largest, and would you have chosen that place?
+# ```
+#
+# ```{solution-start} ex-own-sentence
+# :class: dropdown
+# ```
+#
+# With $g = a\cdot b$ one has $D_0^2 = 1 - g^2$. The squared length of $\Pi_{ab} z$ is $\big((z\cdot a)^2 + (z\cdot b)^2 - 2g\,(z\cdot a)(z\cdot b)\big)/D_0^2$, and $D^2 = D_0^2\,(1 - |\Pi_{ab} z|^2)$, the area of the two rows times the height of $z$ above it.
+
+# %%
+# Your sentence; at the smoke profile its words must be among those of PROMPTS.
+# BEGIN SOLUTION: anything that the model could go on with in more than one way
+sentence = "The old man looked at the river and the cat sat on the"
+# END SOLUTION
+
+
+def norm_of(z, a, b, q):
+    """‖R‖ of unit vectors z, a, b of shape (N, n) and charges q of shape (N,)."""
+    # BEGIN SOLUTION: three dot products give D0², then |Πz|² (a 2 x 2 system), then D²
+    za, zb, g = ((x * y).sum(1) for x, y in ((z, a), (z, b), (a, b)))
+    area = 1 - g**2
+    shadow = (za**2 + zb**2 - 2 * g * za * zb) / area
+    return (q**2 * area * shadow + q**4 * (area * (1 - shadow)) ** 2).sqrt()
+    # END SOLUTION
+
+
+own = cv.read(reader, cv.encode(reader, [sentence], bos=bos is not None))
+mine = own.points
+got = norm_of(mine.z, normalize(mine.v1, dim=1), normalize(mine.v2, dim=1), mine.q).cpu()
+known = cv.curvature(mine).norm().cpu()
+expect(
+    "ex-own-sentence",
+    got,
+    known,
+    within=1e-6,
+    hint="check a case by hand: a, b and z all at right angles must give q²",
+)
+most = int(known.argmax())
+spot = int(own.position[mine.kept[most]])
+page.say(
+    f"Largest ‖R‖: {float(known[most]):.2f}, after “{word(own.ids[0][spot])}”, between "
+    f"“{word(mine.top1[most])}” and “{word(mine.top2[most])}” (q = {float(mine.q[most]):.2f})."
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★★ Do texts move where it turns?
+# :label: ex-path
+#
+# The paper transports along paths, but says of no path that a model takes it. A text is one: from each state to the next. How far does each step turn the frame, $\|A_z(\mu)\|$ with $\mu$ the direction of the step on the sphere? Is that more than for steps towards the states of *other* texts? Predict, measure, and give a verdict.
+# ```
+#
+# ```{solution-start} ex-path
+# :class: dropdown
+# ```
+#
+# By {eq}`eq-form` $A = q\,z\wedge B\mu$, whose size is $q$ times the length of the part of $B\mu$ at right angles to $z$.
+
+
+# %%
+def turn_of(z, a, b, q, step):
+    """‖A_z(step)‖ of shape (N,), for unit z, a, b and tangents `step` of shape (N, n)."""
+    # BEGIN SOLUTION: B step = a (b·step) - b (a·step), less its part along z; times q
+    moved = a * (b * step).sum(1, True) - b * (a * step).sum(1, True)
+    return q * (moved - z * (z * moved).sum(1, True)).norm(dim=1)
+    # END SOLUTION
+
+
+path = cv.read(reader, texts)
+spot, of = path.points.kept, path.text[path.points.kept]
+goes_on = (of[1:] == of[:-1]) & (spot[1:] == spot[:-1] + 1)
+here = goes_on.nonzero().flatten()
+at_step = path.points[here]
+a_step, b_step = normalize(at_step.v1, dim=1), normalize(at_step.v2, dim=1)
+
+
+def turns(targets):
+    """How far unit steps from the points `here` towards other points turn the frame."""
+    step = normalize(cv.tangent(at_step.z, path.points.z[targets]), dim=1)
+    return turn_of(at_step.z, a_step, b_step, at_step.q, step)
+
+
+taken = turns(here + 1)
+order = torch.randperm(len(here), generator=generator)
+strangers = torch.stack([turns((here + 1)[order.roll(k)]) for k in range(1, 20)])
+dense = cv.one_form(
+    at_step.z, a_step, b_step, at_step.q,
+    normalize(cv.tangent(at_step.z, path.points.z[here + 1]), dim=1),
+)  # fmt: skip
+expect(
+    "ex-path",
+    taken.cpu(),
+    (dense.square().sum((1, 2)) / 2).sqrt().cpu(),
+    within=1e-8,
+    hint="compare with the dense matrix: ‖M‖² is half the trace of M'M",
+)
+
+# %%
+ahead = (taken > strangers.median(0).values).double().cpu()
+each = torch.stack([ahead[(of[here] == k).cpu()].mean() for k in of[here].unique()])
+share, error = float(each.mean()), float(each.std() / math.sqrt(len(each)))
+gain = float(taken.median() / strangers.median())
+page.say(
+    f"{len(here)} steps of {len(each)} texts. A step that the text takes turns the frame "
+    f"{gain:.2f} times as far as a step towards another text's state, in the median. It turns it "
+    f"further than half of these in {share:.0%} of the cases, ± {2 * error:.0%} (two standard "
+    "errors over texts); chance gives 50 %: "
+    + ("a difference." if abs(share - 0.5) > 2 * error else "no difference that can be told.")
+)
+
+# %% [markdown]
+# **Verdict.** The numbers are the run's, and their control is what matters: all steps have length 1, so only their aim counts. The form turns most for steps that aim at one of the two rows and away from the other. A difference would therefore say first how a state moves relative to the rows it has just chosen from, and nothing yet about meaning. Whether $P\exp(-\int A)$ along a whole text keeps anything of it is open.
+#
 # ```{solution-end}
 # ```
 #

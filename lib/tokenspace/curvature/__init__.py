@@ -73,6 +73,7 @@ from tokenspace.curvature.holonomy import (
     transport,
     wilson_loop,
 )
+from tokenspace.curvature.opened import Opened, open_points, readable
 from tokenspace.curvature.points import REASONS, Points, assemble, join, points_of
 from tokenspace.curvature.positions import (
     FACTS,
@@ -139,6 +140,7 @@ __all__ = [
     "Curvature",
     "Fact",
     "Frame",
+    "Opened",
     "Path",
     "PermutationTest",
     "Points",
@@ -202,6 +204,7 @@ __all__ = [
     "mean",
     "movetext",
     "one_form",
+    "open_points",
     "orthogonality",
     "over_texts",
     "own_squares",
@@ -220,6 +223,7 @@ __all__ = [
     "read",
     "read_board",
     "read_sentence",
+    "readable",
     "reader_of",
     "replay",
     "rotated_cosine",
