@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.flow.two_processes import model
 
+from tokenspace import placing
 from tokenspace.flow import state
 from tokenspace.flow.data import Windows
 from tokenspace.flow.objective import Flow
@@ -79,7 +80,7 @@ def test_a_run_stopped_while_saving_has_the_file_before(tmp_path, unbroken, monk
 
     with monkeypatch.context() as patched:
         patched.setattr(state, "save_file", halved)
-        patched.setattr(state.os, "replace", move)
+        patched.setattr(placing.os, "replace", move)
         with pytest.raises(KeyboardInterrupt):
             train(model("hull", dropout=0.2), TEXT, SETTINGS, checkpoint=at, **KEPT)
     assert state.load(at)[0]["step"] == 2

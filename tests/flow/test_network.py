@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import gelu, silu
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.network import DiT, angles, rotate, size_of
+from tokenspace.flow.network import DiT, size_of
 from tokenspace.flow.predictor import Hull, context_free, embeddings
 
 
@@ -87,17 +87,6 @@ def test_untrained_it_says_nothing_so_the_hull_is_the_context_free_mean():
     found = Hull(tiny(), E)(x, gamma, c).mean
     expected = context_free(x, gamma, E, torch.full((5,), 0.2)).mean
     assert torch.allclose(found, expected, atol=1e-5)
-
-
-def test_turned_products_depend_on_distance_only():
-    torch.manual_seed(0)
-    turn = angles(40, 8, torch.ones(1).double())
-    q, k = torch.randn(2, 8, dtype=torch.float64)
-    many = rotate(q.expand(1, 1, 40, 8), turn)[0, 0] @ rotate(k.expand(1, 1, 40, 8), turn)[0, 0].T
-    for distance in (-7, 0, 3):
-        products = many.diagonal(distance)
-        assert torch.allclose(products, products[0].expand_as(products), atol=1e-5)
-    assert torch.allclose(many.diagonal(), (q @ k).expand(40))
 
 
 def test_only_the_causal_network_hides_later_positions():

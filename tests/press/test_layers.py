@@ -10,7 +10,7 @@ from tokenspace.press.keys import PACKAGE
 
 PAPERS = {"staircase", "hub", "flow", "curvature"}
 FORBIDDEN = {
-    "press": PAPERS | {"sources"},
+    "press": PAPERS | {"sources", "tensors"},
     "sources": PAPERS | {"press", "IPython"},
     **{paper: (PAPERS - {paper}) | {"press", "IPython"} for paper in PAPERS},
 }
@@ -33,6 +33,11 @@ def imported(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: f"{p.parent.name}/{p.name}")
 def test_imports_go_one_way(path: Path) -> None:
     assert not set(imported(path)) & FORBIDDEN[path.parent.name]
+
+
+@pytest.mark.parametrize("name", ["errors", "placing", "tensors"])
+def test_what_everything_may_import_imports_nothing_of_ours(name: str) -> None:
+    assert not set(imported(PACKAGE / f"{name}.py")) & (PAPERS | {"press", "sources", "tokenspace"})
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: f"{p.parent.name}/{p.name}")

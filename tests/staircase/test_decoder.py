@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase.decoder import Decoder, DecoderShape, rotate, turns
+from tokenspace.staircase.decoder import Decoder, DecoderShape
 from tokenspace.staircase.pretraining import TextSignatures, pretrain, rate
 
 TINY = DecoderShape(20, layers=2, d=16, heads=2, width=24, length=8, gamma=0.8)
@@ -28,14 +28,6 @@ def test_a_later_token_changes_nothing_before_it():
     a, b = model(tokens)
     assert torch.allclose(a[:5], b[:5], atol=1e-6)
     assert not torch.allclose(a[5], b[5], atol=1e-4)
-
-
-def test_rotated_products_depend_on_distance_alone():
-    q, k = torch.randn(2, 6, generator=torch.Generator().manual_seed(1))
-    turn = turns(12, 6)
-    a = rotate(q.expand(12, 6), turn) @ rotate(k.expand(12, 6), turn).T
-    assert torch.allclose(a[3:, 3:], a[:-3, :-3], atol=1e-5)
-    assert float(a[0, 0]) == pytest.approx(float(q @ k), abs=1e-5)
 
 
 def test_attention_is_what_the_blocks_use():

@@ -7,7 +7,6 @@ package, by the seeds 0 and 1: a safetensors file each, beside which its sha256 
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from torch import Tensor
 
 from tokenspace.curvature.positions import facts, random_games, replay
 from tokenspace.errors import ParameterError, SourceError
+from tokenspace.placing import placing
 
 BOS = 64  # after the 64 squares
 PACKAGED = [Path(__file__).with_name(f"chess-{seed}.safetensors") for seed in (0, 1)]
@@ -172,13 +172,10 @@ def save_chess(model: Any, recipe: ChessRecipe, path: Path) -> str:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = {name: value.contiguous() for name, value in model.state_dict().items()}
-    part, sums = path.with_name(path.name + ".part"), _sums(path)
-    save_file(weights, part, metadata={"recipe": json.dumps(asdict(recipe))})
-    digest = hashlib.sha256(part.read_bytes()).hexdigest()
-    sums_part = sums.with_name(sums.name + ".part")
-    sums_part.write_text(f"{digest}  {path.name}\n")  # as `sha256sum -c` reads it
-    os.replace(part, path)
-    os.replace(sums_part, sums)
+    with placing(_sums(path)) as sums, placing(path) as part:
+        save_file(weights, part, metadata={"recipe": json.dumps(asdict(recipe))})
+        digest = hashlib.sha256(part.read_bytes()).hexdigest()
+        sums.write_text(f"{digest}  {path.name}\n")  # as `sha256sum -c` reads it
     return digest
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError
 from tokenspace.flow.markov import MarkovMixture
+from tokenspace.tensors import digest
 
 
 @runtime_checkable
@@ -46,7 +47,7 @@ class Windows:
     @property
     def identity(self) -> str:
         """L, and length and digest of the text."""
-        return f"windows of {self.L} from {len(self.tokens)} tokens {digest(self.tokens)}"
+        return f"windows of {self.L} from {len(self.tokens)} tokens {named(self.tokens)}"
 
 
 @dataclass(frozen=True)
@@ -63,18 +64,16 @@ class Sequences:
     def identity(self) -> str:
         """L and a digest of the source's tables."""
         tables = (self.source.weights, self.source.initial, self.source.transitions)
-        return f"sequences of {self.L} from {' '.join(map(digest, tables))}"
+        return f"sequences of {self.L} from {' '.join(map(named, tables))}"
 
 
-def digest(tensor: Tensor) -> str:
-    """12 hexadecimal digits of a SHA-256 over shape, type and values.
+def named(tensor: Tensor) -> str:
+    """Name a tensor by its shape, type and values.
 
-    >>> digest(torch.zeros(2)) == digest(torch.zeros(3))
+    >>> named(torch.zeros(2)) == named(torch.zeros(3))
     False
     """
-    head = f"{tuple(tensor.shape)} {tensor.dtype}".encode()
-    raw = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
-    return hashlib.sha256(head + raw).hexdigest()[:12]
+    return digest(f"{tuple(tensor.shape)} {tensor.dtype}", tensor)
 
 
 def seed_of(*parts: int | str) -> int:

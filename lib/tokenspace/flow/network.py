@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, scaled_dot_product_attention, silu
 
 from tokenspace.errors import ParameterError
-
-Rotation = tuple[Tensor, Tensor]  # cos, sin
+from tokenspace.tensors import rotate, turns
 
 
 class DiT(nn.Module):
@@ -90,9 +89,9 @@ class DiT(nn.Module):
             h = x + self.self_cond_proj(torch.cat([x, c], -1))
         h = self.enter(h)
         level = silu(self.sigma_map(gamma.to(dtype)))
-        rotation = angles(h.shape[1], h.shape[2] // self.heads, h, self.base)
+        turn = turns(h.shape[1], h.shape[2] // self.heads, self.base, h.device).to(h.dtype)
         for block in self.blocks:
-            h = block(h, rotation, level)
+            h = block(h, turn, level)
         return self.output_layer(h, level)
 
     def extra_repr(self) -> str:
@@ -116,17 +115,17 @@ class Block(nn.Module):
         )
         self.adaLN_modulation = nn.Linear(conditioning, 6 * width)
 
-    def forward(self, h: Tensor, rotation: Rotation, level: Tensor) -> Tensor:
+    def forward(self, h: Tensor, turn: Tensor, level: Tensor) -> Tensor:
         modulation = self.adaLN_modulation(level)[:, None].chunk(6, -1)
         shift, scale, gate, shift_mlp, scale_mlp, gate_mlp = modulation
-        mixed = self.attention(self.norm1(h) * (1 + scale) + shift, rotation)
+        mixed = self.attention(self.norm1(h) * (1 + scale) + shift, turn)
         h = h + gate * dropout(mixed, self.dropout, self.training)
         inner = self.mlp(self.norm2(h) * (1 + scale_mlp) + shift_mlp)
         return h + gate_mlp * dropout(inner, self.dropout, self.training)
 
-    def attention(self, h: Tensor, rotation: Rotation) -> Tensor:
+    def attention(self, h: Tensor, turn: Tensor) -> Tensor:
         q, k, v = self.attn_qkv(h).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        q, k = rotate(q, rotation), rotate(k, rotation)  # (B, heads, L, size)
+        q, k = (rotate(x, turn.to(x.dtype)) for x in (q, k))  # (B, heads, L, size)
         mixed = scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         return self.attn_out(mixed.transpose(1, 2).flatten(2))
 
@@ -158,26 +157,6 @@ class NoiseLevel(nn.Module):
         steps = torch.arange(half, device=gamma.device, dtype=gamma.dtype)
         phase = gamma[:, None] * torch.exp(-math.log(1e4) * steps / half)
         return self.mlp(torch.cat([phase.cos(), phase.sin()], -1))
-
-
-def angles(L: int, size: int, like: Tensor, base: float = 1e4) -> Rotation:
-    """cos and sin, (L, size) each, of the rotary angles l · base^(-2i/size)."""
-    i = torch.arange(0, size, 2, device=like.device, dtype=torch.float32)
-    at = torch.arange(L, device=like.device, dtype=torch.float32)[:, None] * base ** (-i / size)
-    at = torch.cat([at, at], -1)
-    return at.cos().to(like.dtype), at.sin().to(like.dtype)
-
-
-def rotate(x: Float[Tensor, "B h L s"], rotation: Rotation) -> Float[Tensor, "B h L s"]:
-    """Turn each pair (i, i + size/2) by its position's angle: products depend on distance only.
-
-    >>> one, turned = torch.ones(1, 1, 3, 4), angles(3, 4, torch.ones(1))
-    >>> bool(torch.allclose(rotate(one, turned).norm(dim=-1), one.norm(dim=-1)))
-    True
-    """
-    cos, sin = (part.to(x.dtype) for part in rotation)
-    first, second = x.chunk(2, -1)
-    return x * cos + torch.cat([-second, first], -1) * sin
 
 
 def size_of(module: nn.Module) -> int:

@@ -7,7 +7,6 @@ counter and the run's identity. All randomness of a step is a function of the se
 """
 
 import json
-import os
 from argparse import Namespace
 from collections.abc import Mapping
 from copy import deepcopy
@@ -20,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from tokenspace.errors import ParameterError, SourceError
+from tokenspace.placing import placing
 
 WRAPPERS = ("_orig_mod", "module", "backbone")  # torch.compile, DDP, the released model
 M = TypeVar("M", bound=nn.Module)
@@ -90,16 +90,15 @@ def copy_into(to: Mapping[str, Tensor], tensors: Mapping[str, Tensor]) -> None:
 def save(
     path: Path, header: Mapping[str, Any], sections: Mapping[str, Mapping[str, Tensor]]
 ) -> None:
-    """Write the sections beside `path`, then put the file in place in one move."""
+    """Write the sections into one file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     flat = {
         f"{section}.{name}": tensor.detach().cpu().contiguous()
         for section, tensors in sections.items()
         for name, tensor in tensors.items()
     }
-    temporary = path.with_name(path.name + ".part")
-    save_file(flat, temporary, metadata={"run": json.dumps(header)})
-    os.replace(temporary, path)
+    with placing(path) as part:
+        save_file(flat, part, metadata={"run": json.dumps(header)})
 
 
 def load(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:

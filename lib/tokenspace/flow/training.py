@@ -19,7 +19,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.data import Data, digest, generator, seed_of
+from tokenspace.flow.data import Data, generator, named, seed_of
 from tokenspace.flow.network import DiT
 from tokenspace.flow.objective import Objective, spread_of
 from tokenspace.flow.processes import average, process, shares
@@ -216,7 +216,7 @@ class Loop:
 
 def identity_of(model: Objective, data: Data, settings: Settings) -> dict[str, Any]:
     """What makes two runs the same: model, starting weights, data, settings with the seed."""
-    start = {name: digest(tensor) for name, tensor in whole(model).items()}
+    start = {name: named(tensor) for name, tensor in whole(model).items()}
     shapes = [str(m.shape) for m in model.modules() if isinstance(m, DiT)]  # compiled or not
     return {
         "model": "; ".join([model.name, *shapes]),

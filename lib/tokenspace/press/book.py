@@ -210,7 +210,8 @@ def _read(path: Path) -> Notebook:
 def _copy_tree(source: Path, target: Path) -> Iterator[Path]:
     """Copy the book's sources, with the repository's address where a page asks for it."""
     address = yaml.safe_load((source / "_config.yml").read_text())["repository"]["url"]
-    for path in sorted(source.rglob("*")):
+    # the contents first: by them a folder is known to be a book's, should we be stopped here
+    for path in sorted(source.rglob("*"), key=lambda path: (path.name != "_toc.yml", path)):
         if path.is_file() and not {"__pycache__", "_build"} & set(path.parts):
             content = path.read_bytes()
             if path.suffix == ".md":

@@ -59,13 +59,17 @@ def modules(text: str) -> list[Path]:
             if path is not None and path not in found:
                 found[path] = None
                 waiting.append((name, path.name == "__init__.py", path.read_text()))
-    data = {
-        file
-        for folder in {path.parent for path in found}
-        for file in folder.iterdir()
-        if file.is_file() and _is_data(file)
-    }
+    data = {file for folder in {path.parent for path in found} for file in _data(folder)}
     return sorted({*found, *data})
+
+
+def _data(folder: Path) -> Iterator[Path]:
+    """Find the files in a folder that aren't code, and in those below it that hold no code."""
+    for path in folder.iterdir():
+        if path.is_dir() and path.name != "__pycache__" and not list(path.glob("*.py")):
+            yield from _data(path)
+        elif path.is_file() and _is_data(path):
+            yield path
 
 
 def _is_data(path: Path) -> bool:

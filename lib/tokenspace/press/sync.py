@@ -5,13 +5,13 @@ its twin. Here the `.py` is the truth, and the twin a function of it: the same b
 """
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
 import jupytext
 import nbformat
 
+from tokenspace.placing import placing
 from tokenspace.press.layout import sources
 
 KERNEL = "python3"
@@ -74,9 +74,5 @@ def sync(root: Path, *, check: bool = False) -> list[str]:
 
 def write(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with placing(path) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)

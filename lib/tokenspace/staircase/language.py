@@ -17,7 +17,7 @@ from tokenspace.errors import ParameterError
 from tokenspace.staircase.history import History
 from tokenspace.staircase.kernels import rows_of
 from tokenspace.staircase.models import Params, activation, draw
-from tokenspace.staircase.state import digest
+from tokenspace.staircase.state import named
 from tokenspace.staircase.text import draw_windows, n_gram_counts
 from tokenspace.staircase.training import Callback, run
 
@@ -166,7 +166,7 @@ def train_text(
         device=device,
         settings={
             "model": model,
-            "texts": [digest(text) for text in texts],
+            "texts": [named(text) for text in texts],
             "batch": batch,
             "seeds": names,
             "n_grams": list(n_grams),

@@ -18,7 +18,7 @@ from tokenspace.errors import ParameterError
 from tokenspace.staircase.alignment import alignment, cosine_gram, probe
 from tokenspace.staircase.decoder import Decoder
 from tokenspace.staircase.history import History, log_steps
-from tokenspace.staircase.state import Checkpoint, State, digest
+from tokenspace.staircase.state import Checkpoint, State, named
 from tokenspace.staircase.text import (
     attention_path_signature,
     draw_windows,
@@ -145,8 +145,8 @@ def pretrain(
     if checkpoint is not None:
         settings = {
             "model": model.shape,
-            "text": digest(tokens),
-            "parameters": digest(*live.values()),
+            "text": named(tokens),
+            "parameters": named(*live.values()),
             "training": f"{steps} steps, batch {batch}, lr {lr:g}, decay {decay:g}, seed {seed}",
         }
         file = Checkpoint(checkpoint, settings)

@@ -1,7 +1,5 @@
 """The state of a training loop: its optimizer, what is frozen, and its checkpoint on disk."""
 
-import hashlib
-import os
 import pickle
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -12,6 +10,8 @@ import torch
 from torch import Tensor
 
 from tokenspace.errors import ParameterError, SourceError
+from tokenspace.placing import placing
+from tokenspace.tensors import digest
 
 UNREADABLE = (
     OSError,
@@ -95,7 +95,7 @@ class Checkpoint:
         self.settings = {name: str(value) for name, value in settings.items()}
 
     def save(self, state: State) -> None:
-        """Write everything beside `path`, then put it in place in one move."""
+        """Write everything into one file, whole or not at all."""
         found = {
             "settings": self.settings,
             "step": state.step,
@@ -105,9 +105,8 @@ class Checkpoint:
             "done": state.done,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(self.path.name + ".part")
-        torch.save(found, temporary)
-        os.replace(temporary, self.path)
+        with placing(self.path) as part:
+            torch.save(found, part)
 
     def load(self, state: State, wanted: Sequence[int]) -> None:
         """Put a saved state, if there is one, in the place of `state`.
@@ -155,14 +154,10 @@ class Checkpoint:
         )
 
 
-def digest(*tensors: Tensor) -> str:
-    """The first 12 hex digits of SHA-256 over types, shapes and bytes.
+def named(*tensors: Tensor) -> str:
+    """Name tensors by their types, shapes and values.
 
-    >>> digest(torch.zeros(2)) == digest(torch.zeros(1, 2))
+    >>> named(torch.zeros(2)) == named(torch.zeros(1, 2))
     False
     """
-    found = hashlib.sha256()
-    for tensor in tensors:
-        found.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.detach().cpu().flatten().view(torch.uint8).numpy().data)
-    return found.hexdigest()[:12]
+    return digest(*(part for t in tensors for part in (f"{t.dtype} {tuple(t.shape)}", t)))

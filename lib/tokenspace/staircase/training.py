@@ -15,7 +15,7 @@ from torch import Tensor
 from tokenspace.errors import ParameterError
 from tokenspace.staircase.history import History, log_steps
 from tokenspace.staircase.models import Attention, Model, Params, Scaled
-from tokenspace.staircase.state import Checkpoint, Frozen, State, digest, make_optimizer
+from tokenspace.staircase.state import Checkpoint, Frozen, State, make_optimizer, named
 from tokenspace.staircase.tasks import Task
 
 Callback = Callable[[int, Params], dict[str, Tensor]]
@@ -92,7 +92,7 @@ def train(
         device=device,
         settings={
             "model": model,
-            "task": f"{task.name} {digest(task.sequences, task.labels, task.weights, targets)}",
+            "task": f"{task.name} {named(task.sequences, task.labels, task.weights, targets)}",
             "batch": batch,
             "seeds": names,
         },
@@ -136,7 +136,7 @@ def run(
         begun = {
             "optimizer": f"{optimizer} lr {lr:g}",
             "freeze": {name: at.tolist() for name, at in kept.steps.items()},
-            "parameters": {name: digest(p) for name, p in params.items()},
+            "parameters": {name: named(p) for name, p in params.items()},
         }
         file = Checkpoint(checkpoint, {**(settings or {}), **begun})
         file.load(state, wanted)
