@@ -148,8 +148,6 @@ def _labels(plane: Plane) -> Iterator[tuple[str, int, Float[np.ndarray, "2"], st
         away = tip / max(float(np.hypot(*tip)), 1e-9)
         if name == "foot":
             away = np.array([0.0, -1.0])
-        if name == "inside":
-            away = np.array([0.0, -1.0]) if tip[1] < 0 else np.array([1.2, 0.0])
         yield f"{name}-label", panel, tip + 0.15 * away, text, colour
 
 
