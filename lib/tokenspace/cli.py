@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tokenspace import cli_read, cli_runs, cli_teach
+from tokenspace import cli_plan, cli_read, cli_runs, cli_teach
 from tokenspace.errors import ParameterError, RunError, TokenspaceError
 from tokenspace.options import Device, Difference, Force, Jobs, Json, Place, Profile, Timeout
 
@@ -45,6 +45,7 @@ app = typer.Typer(
     cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 app.command()(cli_read.curvature)
+app.command()(cli_plan.plan)
 app.command()(cli_runs.sweep)
 app.add_typer(cli_runs.runs, name="runs")
 for command in cli_teach.COMMANDS:
@@ -234,11 +235,10 @@ def book(
     quiet: Annotated[bool, typer.Option("--quiet", help="Hide Sphinx's own lines.")] = False,
 ) -> None:
     """Run what changed and build the site; prints its first page as the last line."""
-    from tokenspace.press import layout
+    from tokenspace.press import bench, layout, sweep_results
     from tokenspace.press.book import build_book
     from tokenspace.press.runner import run_notebooks
     from tokenspace.press.scoreboard import scoreboard
-    from tokenspace.press.sweep_results import pages
 
     root = layout.find_root()
     runs = run_notebooks(
@@ -253,4 +253,5 @@ def book(
     folders: dict[str, Path] = {run.notebook: run.folder for run in runs}
     page = scoreboard(folders, layout.part_titles(root))
     out = root / "build" / "book"
-    typer.echo(build_book(root, folders, page, out, pages=pages(root), quiet=quiet))
+    pages = bench.pages(root) | sweep_results.pages(root)
+    typer.echo(build_book(root, folders, page, out, pages=pages, quiet=quiet))

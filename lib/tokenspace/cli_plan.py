@@ -1,0 +1,57 @@
+"""The command `tokenspace plan`: what runs would cost, before anything is fetched or run."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from tokenspace.errors import CapacityError, ParameterError
+from tokenspace.options import Json, Place, Profile
+
+
+def plan(
+    notebooks: Annotated[
+        list[str] | None, typer.Argument(metavar="PART/NOTEBOOK...", show_default=False)
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter."),
+    ] = None,
+    profile: Profile = "classroom",
+    device: Place = None,
+    everything: Annotated[bool, typer.Option("--all", help="Plan every notebook.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with the runs in build/runs instead.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Say what runs would need: hardware, memory, disk, time, and what would be downloaded.
+
+    Nothing is run, and of models on the Hub only sizes are asked for. Exits with 2 when a run can't
+    fit this machine, and names the smallest change that would.
+    """
+    from tokenspace.press import costs_page, forecast, layout
+    from tokenspace.sources.sizes import Sizes
+
+    root, sizes = layout.find_root(), Sizes()
+    if check:
+        rows = costs_page.check(root, sizes)
+        typer.echo(
+            json.dumps(rows, indent=1) if as_json else "\n".join(costs_page.check_lines(rows))
+        )
+        return
+    if everything == bool(notebooks):
+        known = ", ".join(layout.notebooks(root))
+        raise ParameterError(f"name the notebooks to plan, or --all. Known: {known or 'none'}")
+    found = forecast.forecasts(
+        root, notebooks or layout.notebooks(root), profile, parameter or [], device, sizes
+    )
+    if as_json:
+        typer.echo(json.dumps([each.record() for each in found], indent=1, ensure_ascii=False))
+    else:
+        for each in found:
+            typer.echo("\n".join(each.lines()) + "\n")
+        if len(found) > 1:
+            typer.echo(forecast.together(found))
+    if refused := [each.refusal() for each in found if each.problems]:
+        raise CapacityError("\n".join(refused))
