@@ -43,13 +43,17 @@ from itertools import pairwise
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
+from matplotlib.collections import LineCollection
+from matplotlib.ticker import LogLocator, NullLocator
 from scipy import integrate, stats
 from torch.nn.functional import normalize
 
 from tokenspace import hub
 from tokenspace.hub.whatif import neighbour_cosines
 from tokenspace.press.exercises import expect
-from tokenspace.press.figures import AMBER, BLUE, MUTED, PALETTE, PINK, RED, TEAL
+from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PALETTE, PAPER, PINK, RED, TEAL
+from tokenspace.press.live import Live, Slider
+from tokenspace.press.places import places, settle
 
 nearest = partial(hub.nearest, device=page.device)
 nearest_prefixes = partial(hub.nearest_prefixes, device=page.device)
@@ -660,7 +664,163 @@ page.say(
 
 # %% [markdown]
 # Three remarks on {numref}`tbl-planted`. The reading without a hub is not $d$ but larger: nearest tokens are so far apart that chords bend ({ref}`below <sec-phase>`). Normalizing gives less than removing, because it also takes away the spread of lengths, which counts as a direction of its own; that is why the control beside it is the *normalized* table without a hub. And $\mathrm{LID}_{20}$ is far above the others even without a hub: its scale is the twentieth neighbour, where this surface has wound through more dimensions. It, too, falls when the hub goes.
+
+# %% [markdown]
+# ### Drag the hub
 #
+# In {numref}`fig-drag` you hold the hub yourself. **Predict first**: as you pull it in from outside the ring of tokens, does the reading rise all the way or all at once, and where? What will the second reading do, for which every row is scaled to one length? And how many hub rows does it take? Then drag the circle by its handle, or move the sliders.
+
+# %%
+radii = sorted({s, *(k / 20 for k in range(1, 31))})  # of the hub, in median token lengths
+counts = sorted({k for k in (1, 2, h // 15, h // 3, h) if 1 <= k <= h})
+loose = hub.plant(core, h, 1.0, seed)[0][n:]  # the same hub rows, as long as tokens
+alone = near["no hub planted"]
+dragged = {(a, k): f for a, k, f in hub.beside(core, alone, loose, radii, counts)}
+reads = {key: reading(f) for key, f in dragged.items()}
+taken = {
+    key: float(hub.captured(f, torch.arange(n, n + h)).double().mean())
+    for key, f in dragged.items()
+}
+level = near["control: normalized, no hub planted"]
+levelled = {
+    k: reading(f) for _, k, f in hub.beside(normalize(core), level, normalize(loose), [1.0], counts)
+}
+
+
+# %%
+def ring(turn, length):
+    """Places at a turn (clockwise from the top, 1 is once round) and at a row's length."""
+    angle = math.pi * (0.5 - 2 * turn.double())
+    return (torch.stack([angle.cos(), angle.sin()], dim=-1) * length.double()[..., None]).numpy()
+
+
+size = hub.lengths(core) / hub.lengths(core).median()
+some = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:36]
+some = some[(alone.r1 / hub.lengths(core))[some].argsort()]  # closest fellow first
+turns = (torch.arange(len(some)) + 0.5) / len(some)
+beside = turns[:, None] + torch.tensor([-0.28, 0.28]) / len(some)
+own, fellows = ring(turns, size[some]), ring(beside, size[alone.indices[some]])
+hub_at = ring(0.381966 * torch.arange(h), hub.lengths(loose) / hub.lengths(core).median())
+
+
+def links(key):
+    """Where the two links of each token go: hub row 0, 1, …, or its first (-1) or second fellow."""
+    found = dragged[key].indices[some]
+    mine = alone.indices[some]
+    fellow = torch.where(found == mine[:, :1], -1, -2)
+    return torch.where(found >= n, found - n, fellow).tolist()
+
+
+# %% tags=["hide-input"]
+def draw_ring(axes, radius, count):
+    """Followed tokens, their fellows and hub rows of one state, every token tied to its two."""
+    ends = [
+        [own[i], fellows[i, -1 - j] if j < 0 else radius * hub_at[j]]
+        for i, two in enumerate(links((radius, count)))
+        for j in two
+    ]
+    toward = [RED if j >= 0 else BLUE for two in links((radius, count)) for j in two]
+    captured = [min(two) >= 0 for two in links((radius, count))]
+    lines = LineCollection(ends, colors=toward, linewidths=1, alpha=0.7, gid="ts-links")
+    axes.add_collection(lines, autolim=False)
+    axes.scatter(*fellows.reshape(-1, 2).T, s=9, color=MUTED, lw=0, zorder=2)
+    colours = [RED if one else BLUE for one in captured]
+    axes.scatter(*own.T, s=30, c=colours, lw=0, zorder=3, gid="ts-tokens")
+    axes.scatter(*radius * hub_at[:count].T, s=9, color=RED, lw=0, zorder=3, gid="ts-hub")
+    around = ring(torch.linspace(0, 1, 121), torch.full((121,), radius))
+    axes.plot(*around.T, color=RED, lw=1, gid="ts-circle")
+    axes.plot(radius, 0, "o", color=RED, mec=PAPER, mew=1.5, ms=13, zorder=4, gid="ts-handle")
+    axes.plot(0, 0, "+", color=INK, ms=7)
+    axes.text(0.04, 1.42, "close →", color=MUTED, fontsize=8.5)
+    axes.text(-0.04, 1.42, "far", color=MUTED, fontsize=8.5, ha="right")
+
+
+def draw_readings(upper, lower, radius, count):
+    """Reading and share captured against the hub's length, with marks at one."""
+    upper.plot(radii, [reads[a, count] for a in radii], color=RED, gid="ts-reading")
+    upper.axhline(reading(alone), color=MUTED, ls="--", lw=1)
+    upper.axhline(levelled[count], color=TEAL, gid="ts-level")
+    lower.plot(radii, [taken[a, count] for a in radii], color=RED, gid="ts-taken")
+    for axes, y, name in ((upper, reads, "reading"), (lower, taken, "taken")):
+        axes.axvline(radius, color=INK, lw=1, gid=f"ts-at-{name}")
+        axes.plot(radius, y[radius, count], "o", color=RED, ms=6, gid=f"ts-mark-{name}")
+
+
+def told(radius, count):
+    """One state in words."""
+    return (
+        f"{count} hub row{'s' * (count > 1)}, {radius:.2f} median token lengths long: the {n:,} "
+        f"tokens read {reads[radius, count]:.1f}, and {taken[radius, count]:.0%} are captured. "
+        f"All rows scaled to one length: {levelled[count]:.1f}."
+    )
+
+
+# %% tags=["hide-input"]
+figure = plt.figure(figsize=(7.6, 3.9))
+first_half, second_half = figure.subfigures(1, 2, wspace=0)
+second_half.set_gid("ts-second")
+disc = first_half.subplots()
+disc.set(xlim=(-1.62, 1.62), ylim=(-1.62, 1.62), aspect="equal")
+disc.set_axis_off()
+upper, lower = second_half.subplots(2, 1, sharex=True, height_ratios=[1.6, 1])
+top = 1.2 * max(*reads.values(), *levelled.values())
+upper.set(yscale="log", ylabel="reading", ylim=(min(reads.values()) / 1.2, top))
+upper.yaxis.set_major_locator(LogLocator(subs=[1, 3]))
+upper.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
+upper.yaxis.set_minor_locator(NullLocator())
+lower.set(ylabel="captured", ylim=(-0.05, 1.05), xlabel="length of the hub rows")
+lower.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
+settle(figure)
+draw_ring(disc, s, h)
+draw_readings(upper, lower, s, h)
+origin, unit = places(disc, [[0, 0], [1, 0]])
+page.show(
+    figure,
+    name="fig-drag",
+    caption=(
+        f"A hub to drag: {n:,} tokens of dimension {d}, D = {D:,}, up to {h} hub rows, one seed. "
+        f"Left, a drawing: {len(some)} of the tokens (large), each between its two nearest fellow "
+        "tokens (grey), and the hub rows (on the red circle). The distance from the origin is a "
+        "row's length; the angle only sorts the tokens, by how far their nearest fellow is. Each "
+        "token is tied to its first two neighbours, found in all dimensions; red tokens are tied "
+        "to two hub rows: *captured*. Right: MLE reading and captured share of all tokens, by "
+        "the length of the hub rows in median token lengths. Grey: without a hub. Green, the "
+        f"control: hub or not, all rows scaled to one length. {told(s, h)}"
+    ),
+    alt=(
+        "Left: a ring of tokens around a small circle of hub rows; most tokens are tied to the "
+        "hub, those with close fellows to these. Right: the reading is level while hub rows are "
+        "about as long as tokens, and rises steeply as they get shorter, along with the share "
+        "captured; the control is a level line."
+    ),
+    live=Live(
+        "hub",
+        [
+            Slider("length of hub rows", [f"{a:.2f} tokens" for a in radii], radii.index(s)),
+            Slider("hub rows", [str(k) for k in counts], counts.index(h)),
+        ],
+        says=told(s, h),
+        data={
+            "colours": {"hub": RED, "fellow": BLUE},
+            "start": radii.index(s),
+            "count": counts.index(h),
+            "radii": radii,
+            "counts": counts,
+            "origin": origin.tolist(),
+            "unit": float(unit[0] - origin[0]),
+            "tokens": places(disc, own).tolist(),
+            "fellows": places(disc, fellows).tolist(),
+            "hub": (places(disc, hub_at) - origin).round(1).tolist(),
+            "links": [[links((a, k)) for k in counts] for a in radii],
+            "reading": [places(upper, [(a, reads[a, k]) for a in radii]).tolist() for k in counts],
+            "taken": [places(lower, [(a, taken[a, k]) for a in radii]).tolist() for k in counts],
+            "level": places(upper, [(0, levelled[k]) for k in counts])[:, 1].tolist(),
+            "says": [[told(a, k) for k in counts] for a in radii],
+        },
+    ),
+)
+
+# %% [markdown]
 # ## When is a token captured?
 #
 # Call a token **captured** when its first two neighbours are both hub rows. When does this happen?
@@ -1693,13 +1853,13 @@ def captures(r1, rho, t):
     # END SOLUTION
 
 
-ids, offsets = torch.arange(n, n + h), []
+ids, some, offsets = torch.arange(n, n + h), torch.arange(0, n, 4), []
 for t in (0.0, 0.3, 0.6, 1.0):
     cluster = t * common + 0.05 * draw(h, D) / math.sqrt(D)
-    f = nearest(torch.cat([even, cluster]))
-    share = float(captures(free.r1, hub.lengths(even), t).double().mean())
-    taken = float(hub.captured(f, ids)[:n].double().mean())
-    offsets.append((t, share, taken, hub.mle(f.r1[:n], f.r2[:n]).value))
+    f = nearest(torch.cat([even, cluster]), queries=some)
+    share = float(captures(free.r1[some], hub.lengths(even)[some], t).double().mean())
+    taken = float(hub.captured(f, ids).double().mean())
+    offsets.append((t, share, taken, hub.mle(f.r1, f.r2).value))
     expect(
         "ex-offset",
         share,
@@ -1712,7 +1872,8 @@ page.table(
     pd.DataFrame(offsets, columns=["t", "predicted share", "captured share", "MLE"]),
     name="tbl-offset",
     caption=(
-        f"A tight cluster of {h} rows at distance t from the origin, read at the {n:,} tokens."
+        f"A tight cluster of {h} rows at distance t from the origin, read at {len(some):,} of the "
+        f"{n:,} tokens."
     ),
 )
 

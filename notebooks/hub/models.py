@@ -58,6 +58,7 @@ from tokenspace.hub import (
 from tokenspace.hub.curves import nearest_at_cuts, reading_curve
 from tokenspace.hub.shortcuts import approximate, recall, requantize
 from tokenspace.hub.whatif import neighbour_cosines, what_if
+from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, RED, TEAL
 from tokenspace.sources import check_rows, hub_models, load_table
 
@@ -144,13 +145,13 @@ page.table(
 # %% [markdown]
 # ### Is there a hub?
 #
-# A hub is made of short rows, so we begin with the lengths $\rho_i = \lvert x_i\rvert$. How short is short? The longest row gives a scale: a row is called short if it lies further below the median, in logarithms, than any row lies above it,
+# A hub is made of short rows, so we begin with the lengths $\rho_i = \lvert x_i\rvert$, which are distances from the origin; whether that is the right middle is {ref}`an open exercise <ex-models-middle>`. How short is short? The longest row gives a scale: a row is called short if it lies further below the median, in logarithms, than any row lies above it,
 #
 # $$
 # H = \Big\{ i : \rho_i < \frac{\operatorname{median}(\rho)^2}{\max(\rho)} \Big\}.
 # $$ (eq-models-reflection)
 #
-# This reflection of the longest row about the median needs no parameter. It has known weaknesses: one extremely long row hides every hub, and a table whose lengths lean to the left loses a few percent of innocent rows. So we cross-check it with the density of $\log\rho$: where short rows form a group of their own, there is a valley between the two humps.
+# This reflection of the longest row about the median needs no parameter. It has known weaknesses: one extremely long row hides every hub ({ref}`an exercise <ex-models-long-row>` adds one), and a table whose lengths lean to the left loses a few percent of innocent rows. So we cross-check it with the density of $\log\rho$: where short rows form a group of their own, there is a valley between the two humps.
 
 # %% tags=["hide-input"]
 columns = min(3, len(loaded))
@@ -237,7 +238,7 @@ page.table(
 # %% [markdown]
 # Under the model that all four estimators rest on, the four columns of a row would agree. They do not, and the disagreement says something: a median far above the MLE means that many tokens read high while a few with large $m$ rule the mean, as in a mixture of captured and free tokens; Facco's fit above the MLE means that $m$ is not exponential even where nobody is captured.
 #
-# Beside these, the numbers that could be read of the paper. Its tables are not ours, so the comparison is of *patterns*: how much higher than without its hub is a table read as it is?
+# Beside these, the numbers that could be read of the paper. Its tables are not ours, so the comparison is of *patterns*: how much higher than without its hub is a table read as it is? How many tokens a hub would have to capture for the paper's numbers is {ref}`an exercise <ex-models-ceiling>`.
 
 # %% tags=["hide-input"]
 beside = []
@@ -416,7 +417,7 @@ page.show(
 # %% [markdown]
 # Detectors of under-trained tokens {cite:p}`land2024magikarp` use the same observation from the other side: rows that training never reached look alike, so a row that points where the known placeholders point is a suspect. We rebuild such a detector in three lines. It flags a row whose cosine with the mean direction of the placeholders is at least that of nearly all placeholders themselves.
 #
-# Whether hub rows *were* updated cannot be seen in a finished table directly. But rows that were never touched are still the independent random draws that they started as, and independent directions in $D$ dimensions have cosines of size $1/\sqrt D$ around zero. A common direction is a trace of training.
+# Whether hub rows *were* updated cannot be seen in a finished table directly. But rows that were never touched are still the independent random draws that they started as, and independent directions in $D$ dimensions have cosines of size $1/\sqrt D$ around zero. A common direction is a trace of training. What a table reads that training never touched is {ref}`an exercise <ex-models-untrained>`.
 
 # %%
 unit = rows / rho.clamp(min=1e-30)[:, None].to(rows.dtype)
@@ -556,7 +557,7 @@ verdicts.append(
 # r_\text{core}^2 \;>\; \rho^2 + s^2 - 2\rho s\sqrt{\tfrac{2\ln h}{D}}.
 # $$ (eq-models-capture)
 #
-# For a very short hub and tokens of equal length this says that the nearest neighbour's cosine is below ½: a hub alone is not enough, neighbours must also be more than about 60° apart.
+# For a very short hub and tokens of equal length this says that the nearest neighbour's cosine is below ½: a hub alone is not enough, neighbours must also be more than about 60° apart. Which words of yours are captured? That is {ref}`an exercise <ex-models-own-words>`.
 #
 # ```{admonition} Our reconstruction
 # :class: reconstructed
@@ -1446,69 +1447,59 @@ if focus == "minilm":
         f"scale is its size: the MLE falls by a factor of {inflation:.2f} when the hub goes. The median "
         f"falls by {reading.full.median / reading.hub_removed.median:.2f} and LID20 by "
         f"{reading.full.lid20 / reading.hub_removed.lid20:.2f}, so how much a hub inflates is also a "
-        "matter of the estimator. {ref}`The first exercise <ex-models-ceiling>` computes how many tokens "
-        "a hub would have to capture for the paper's numbers."
+        "matter of the estimator."
     )
 
 # %% [markdown]
 # ## Exercises
 #
-# ```{exercise} ★ How many tokens must a hub capture?
-# :label: ex-models-ceiling
-#
-# Suppose that a share $c$ of the tokens is captured, that a captured token has $m = 0$, and that the hub changes nothing for the others. By what factor does the MLE rise? What share does the paper's 122 need against 10–17, and its 27? What is the most that the share captured in this page's table could do?
-# ```
-#
-# ```{solution-start} ex-models-ceiling
-# :class: dropdown
-# ```
-#
-# The mean of $m$ loses the captured share, $1/\hat d = (1-c)/\hat d_\text{free}$, so the factor is $1/(1-c)$ and $c = 1 - \hat d_\text{free}/\hat d$:
-
-# %%
-for model, full_reading in PAPER.items():
-    shares = [1 - base / full_reading for base in (HIGH, LOW)]
-    print(f"{model}: c between {shares[0]:.2f} and {shares[1]:.2f}")
-print(
-    f"{focus}: captured {both_hub:.2f}, so at most {1 / (1 - both_hub):.2f} times; found {inflation:.2f}"
-)
-
-# %% [markdown]
-# A reading of 122 needs a hub that captures about nine tokens in ten. Captured tokens are not a random draw: they are the ones far from everything, whose $m$ was small before. That is why the factor found stays below the bound.
-#
-# ```{solution-end}
-# ```
+# From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
 #
 # ```{exercise} ★ One long row
 # :label: ex-models-long-row
 #
-# Append to the table a single row twenty times as long as the median. What does {eq}`eq-models-reflection` say now? What does the valley say? Which of the two would you trust in a program that reads tables of unknown origin?
+# Append to the table a single row twenty times as long as the median. Where does the threshold of {eq}`eq-models-reflection` go, in median lengths? What happens to the hub, and to the valley? Which of the two would you trust in a program that reads tables of unknown origin?
 # ```
 #
 # ```{solution-start} ex-models-long-row
 # :class: dropdown
 # ```
+#
+# The reflected maximum moves from just below the median to a twentieth of it, and the hub is hidden. The density has not noticed. Neither alone is safe: the valley finds nothing where the hub has no gap before it. Hence both are shown, and the last word is left to the capture of tokens.
 
 # %%
+# Your prediction: the threshold after the long row was added, in median lengths.
+# BEGIN SOLUTION: put the new maximum into the rule; one row moves no median
+new_threshold = 1 / 20
+# END SOLUTION
+
 long_row = 20 * middle * torch.nn.functional.normalize(rows[:1])
 longer = torch.cat([rows, long_row])
-print(
-    f"reflection: {len(reflection(rows).rows):,} rows before, {len(reflection(longer).rows):,} after"
+before, after = reflection(rows), reflection(longer)
+expect(
+    "ex-models-long-row",
+    new_threshold,
+    after.threshold / middle,
+    within=1e-3,
+    mistakes={
+        "the threshold as it was": before.threshold / middle,
+        "the longest row itself, not its reflection": 20,
+    },
+    hint="the rule divides the median's square by the longest length",
 )
+page.say(f"Reflection: {len(before.rows):,} rows before, {len(after.rows):,} after.")
 for label, x in (("before", rows), ("after", longer)):
     gap = valley(x)
-    print(f"valley {label}: {'none' if gap is None else f'{gap / middle:.3f} of the median'}")
+    page.say(f"Valley {label}: {'none' if gap is None else f'{gap / middle:.3f} of the median'}.")
 
 # %% [markdown]
-# The reflected maximum moves from just below the median to a twentieth of it, and the hub is hidden. The density has not noticed. Neither alone is safe: the valley finds nothing where the hub has no gap before it. Hence both are shown, and the last word is left to the capture of tokens.
-#
 # ```{solution-end}
 # ```
 #
-# ```{exercise} ★★ A table that training never touched
+# ```{exercise} ★ A table that training never touched
 # :label: ex-models-untrained
 #
-# Draw a Gaussian table with as many columns as this page's, and 8,000 rows. Predict: is there a hub? What is the reading, roughly? What would a planted hub do to it? Then measure.
+# Draw a Gaussian table with as many columns as this page's, and 8,000 rows. Predict: is there a hub? Is the reading lower or higher than this page's table as it is? Which share of the tokens would a planted hub capture? Then measure.
 # ```
 #
 # ```{solution-start} ex-models-untrained
@@ -1518,16 +1509,37 @@ for label, x in (("before", rows), ("after", longer)):
 # All lengths are nearly equal, so there is no hub, though the rule may flag a few rows at the lower end. Nearest neighbours have a cosine of a few over $\sqrt D$, far below ½: every token would rather have a short row than any other, and a planted hub captures nearly all.
 
 # %%
+# Your predictions: "lower" or "higher", and a share between 0 and 1.
+# BEGIN SOLUTION: random directions in many dimensions are almost at right angles, above 60°
+compared = "higher"
+share_captured = 1.0
+# END SOLUTION
+
 noise = torch.randn(8_000, d, generator=torch.Generator().manual_seed(seed))
-some = torch.arange(1_000)
-found = nearest(noise, 2, queries=some)
+some = torch.arange(500)
+found_noise = nearest(noise, 2, queries=some)
 planted_noise, planted_hub = plant(noise, 300, 0.2, seed)
 with_hub = nearest(planted_noise, 2, queries=some)
-print(f"hub: {len(reflection(noise).rows)} rows; median neighbour cosine "
-      f"{float(neighbour_cosines(noise, some).median()):.2f}")  # fmt: skip
-print(f"reading {mle(found.r1, found.r2).value:.0f}, with a planted hub "
-      f"{mle(with_hub.r1, with_hub.r2).value:.0f}, captured "
-      f"{float(captured(with_hub, planted_hub).double().mean()):.1%}")  # fmt: skip
+alone = mle(found_noise.r1, found_noise.r2).value
+caught = float(captured(with_hub, planted_hub).double().mean())
+expect(
+    "ex-models-untrained",
+    compared,
+    "higher" if alone > full_d.value else "lower",
+    hint="training gives a table its shape; noise fills every direction there is",
+)
+expect(
+    "ex-models-untrained",
+    share_captured,
+    caught,
+    within=0.1,
+    hint="compare the cosine of nearest neighbours with one half",
+)
+page.say(
+    f"Rows flagged: {len(reflection(noise).rows)}; median neighbour cosine "
+    f"{float(neighbour_cosines(noise, some).median()):.2f}; reading {alone:.0f}, with a planted hub "
+    f"{mle(with_hub.r1, with_hub.r2).value:.0f}; captured {caught:.1%}."
+)
 
 # %% [markdown]
 # An untrained table reads high on its own, with no hub at all: it has no low-dimensional shape to find. A large reading is therefore not yet evidence of a hub, and the readings of trained tables say that training has given them shape.
@@ -1535,28 +1547,150 @@ print(f"reading {mle(found.r1, found.r2).value:.0f}, with a planted hub "
 # ```{solution-end}
 # ```
 #
+# ```{exercise} ★★ How many tokens must a hub capture?
+# :label: ex-models-ceiling
+#
+# Suppose that a share $c$ of the tokens is captured, that a captured token has $m = 0$, and that the hub changes nothing for the others. By what factor does the MLE rise? What share does the paper's 122 need against 10–17, and its 27? What is the most that the share captured in this page's table could do?
+# ```
+#
+# ```{solution-start} ex-models-ceiling
+# :class: dropdown
+# ```
+#
+# The mean of $m$ loses the captured share, $1/\hat d = (1-c)/\hat d_\text{free}$, so the factor is $1/(1-c)$ and $c = 1 - \hat d_\text{free}/\hat d$.
+
+
+# %%
+def factor(c):
+    """How many times the MLE rises when a share c of the tokens falls silent."""
+    # BEGIN SOLUTION: the reading is one over the mean of m; which share of the sum is left?
+    return 1 / (1 - c)
+    # END SOLUTION
+
+
+def share_needed(times):
+    """The share that must be captured for the MLE to rise so many times."""
+    # BEGIN SOLUTION: turn the formula round
+    return 1 - 1 / times
+    # END SOLUTION
+
+
+chance_order = torch.rand(len(free.r1), generator=torch.Generator().manual_seed(seed))
+for c in (0.25, 0.5, 0.8):
+    silent = chance_order < chance_order.quantile(c)  # captured at random: their m becomes 0
+    silenced = mle(torch.where(silent, free.r2, free.r1), free.r2).value / free_d.value
+    expect(
+        "ex-models-ceiling",
+        factor(c) / silenced,
+        1,
+        within=0.15,
+        mistakes={"one plus the share": (1 + c) / silenced, "the share left": (1 - c) / silenced},
+        hint="the MLE is (N - 1) over the sum of m, and N stays",
+    )
+    expect("ex-models-ceiling", share_needed(factor(c)), c, within=1e-9, hint="undo `factor`")
+for model, full_reading in PAPER.items():
+    shares = [share_needed(full_reading / base) for base in (HIGH, LOW)]
+    page.say(f"{model}: $c$ between {shares[0]:.2f} and {shares[1]:.2f}.")
+page.say(
+    f"{focus}: captured {both_hub:.2f}, so at most {factor(both_hub):.2f} times; found "
+    f"{full_d.value / free_d.value:.2f}."
+)
+
+# %% [markdown]
+# A reading of 122 needs a hub that captures about nine tokens in ten. Captured tokens are not a random draw: they are the ones far from everything, whose $m$ was small before. That is why the factor found stays below the bound.
+#
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★ Words of your own
+# :label: ex-models-own-words
+#
+# Choose ten words, some common, some rare, some odd. Which of them will be captured, that is, have two hub rows as nearest neighbours? Find the two neighbours of each yourself, from all distances to its row.
+# ```
+#
+# ```{solution-start} ex-models-own-words
+# :class: dropdown
+# ```
+#
+# The words are in the list below; those that the vocabulary lacks are left out. A word's own row is at distance 0 and must be left out of its neighbours.
+
+# %%
+# BEGIN SOLUTION: any words; this table's tokens are in `tokens`, some with a mark for a space
+own_words = ["the", "house", "river", "seven", "monday", "quantum", "lichen", "zeugma", "red"]
+# END SOLUTION
+places = [place for place, token in enumerate(tokens) if token.strip("Ġ▁#").lower() in own_words]
+mine = torch.tensor(places[:40])
+
+
+def two_nearest(x, table):
+    """Row numbers (q, 2) of the two rows of `table` (n, d) nearest to each of x (q, d) but itself."""
+    # BEGIN SOLUTION: torch.cdist in double, then topk of the smallest three
+    distance = torch.cdist(x.double(), table.double())
+    return distance.topk(3, largest=False).indices[:, 1:]
+    # END SOLUTION
+
+
+my_neighbours = two_nearest(rows[mine], rows)
+expect(
+    "ex-models-own-words",
+    my_neighbours,
+    nearest(rows, 2, queries=mine).indices,
+    mistakes={"the rows themselves and one neighbour": torch.stack([mine, my_neighbours[:, 0]], 1)},
+    hint="every row is its own nearest; ask for three and drop the first",
+)
+taken = in_hub[my_neighbours].all(1)
+page.say(
+    "Captured: " + (", ".join(shown(tokens[int(i)]) for i in mine[taken]) or "none") + ". Not "
+    "captured: " + (", ".join(shown(tokens[int(i)]) for i in mine[~taken]) or "none") + "."
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
 # ```{exercise} ★★★ Where is the middle?
 # :label: ex-models-middle
 #
-# The hub rule looks at lengths, which are distances from the origin. Apply it to distances from the mean of the rows instead. Does the answer change for each table of this page? What would have to be true of a table for the two to disagree, and which of the two does TwoNN care about?
+# The hub rule of the paper looks at lengths, which are distances from the origin. Apply it to distances from the mean of the rows instead. Does the answer change for each table of this page? What would have to be true of a table for the two to disagree, and which of the two does TwoNN care about?
 # ```
 #
 # ```{solution-start} ex-models-middle
 # :class: dropdown
 # ```
 
+
 # %%
+def hub_from_mean(x):
+    """Ids of the rows of x (n, d) that the reflection rule flags by their distance from the mean."""
+    # BEGIN SOLUTION: move the table so that its mean is at the origin, then use `reflection`
+    mean = x.mean(0, dtype=torch.float64)
+    return reflection(x - mean.to(x.dtype)).rows
+    # END SOLUTION
+
+
 for name, other in loaded.items():
     x = check_rows(other.rows)
+    from_mean = hub_from_mean(x)
     mean = x.mean(0, dtype=torch.float64)
-    from_mean = reflection(x - mean.to(x.dtype)).rows
-    shared = float(mean.norm()) / readings[name].hub.median_norm
+    away = torch.cat([(part.double() - mean).norm(dim=1) for part in x.split(8192)])
+    short_of = (away.log() < 2 * away.median().log() - away.max().log()).nonzero().flatten()
+    expect(
+        "ex-models-middle",
+        len(from_mean),
+        len(short_of),
+        within=1 + len(x) // 10_000,
+        mistakes={"the hub by lengths": len(readings[name].hub.rows)},
+        hint="the rule is in logarithms: distance, its median and its maximum, all from the mean",
+    )
+    length_of_mean = float(mean.norm()) / readings[name].hub.median_norm
     both = torch.isin(from_mean, readings[name].hub.rows).sum()
-    print(f"{name}: length of the mean {shared:.2f} of the median length; from the origin "
-          f"{readings[name].hub_rows} rows, from the mean {len(from_mean)}, in both {int(both)}")  # fmt: skip
+    page.say(
+        f"{name}: length of the mean {length_of_mean:.2f} of the median length; from the origin "
+        f"{readings[name].hub_rows:,} rows, from the mean {len(from_mean):,}, in both {int(both):,}."
+    )
 
 # %% [markdown]
-# They disagree where the mean is long. Distances between rows do not change when all rows are moved, so TwoNN knows of no origin: what counts is being near the middle of the cloud. Lengths work as long as the mean is short compared with the rows. A hub rule that is honest about this would search for the point that is nearest to everybody, and look for rows around it.
+# **Verdict.** The two disagree where the mean is long. Distances between rows do not change when all rows are moved, so TwoNN knows of no origin: what counts is being near the middle of the cloud. Lengths work as long as the mean is short compared with the rows. A hub rule that is honest about this would search for the point that is nearest to everybody, and look for rows around it; whether that finds other hubs in the paper's eleven models is open.
 #
 # ```{solution-end}
 # ```
