@@ -1209,14 +1209,16 @@ page.table(
 # %% [markdown]
 # Read {numref}`tbl-staircase` from both ends. At γ = 0.3 the block *losses* still fall in the order 0, 1, 2: any network finds the easy part of a task first. What small initialization adds is that **the rows show it**. At the time when block 0 is half fitted, rows from a large initialization are still mostly the noise they started as, and rows from a small one are almost entirely order 0.
 #
-# {numref}`fig-climb` follows one run through the climb.
+# {numref}`fig-climb` follows one run through the climb. **Predict first**: the large matrix holds the cosines between the 27 rows, the three small ones those between their signatures. Which of the small ones will the large one be when the blue curve stands at one, and must that pattern be wiped out before the next can be drawn? Then move the slider, or press *Play*.
 
 # %%
 watched = small[0]
 frames = [0]
-for s in torch.logspace(0.5, math.log10(steps), 16):
+for s in torch.logspace(0.5, math.log10(steps), 19):
     frames.append(int((climb.steps - s).abs().argmin()))
 frames = sorted(set(frames))
+signature_grams = [st.cosine_gram(s, centred=True) for s in raw]
+leads = [f"order {m}" if m >= 0 else "no order yet" for m in order[:, watched].tolist()]
 
 
 def plane(rows, before=None):
@@ -1232,33 +1234,64 @@ def plane(rows, before=None):
 
 
 # %% tags=["hide-input"]
-pictures, seen = {}, None
-for i in frames:
-    seen = plane(climb.embeddings[i, watched], seen)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.6), width_ratios=[1, 1.25])
+def draw_rows(upper, lower, i, flat):
+    """The rows in a plane, and how well they agree with each order, with a mark at frame i."""
     for b, mark in enumerate("os^"):
         here = digits[1] == b
         colours = [PALETTE[k] for k in digits[0][here].tolist()]
-        left.scatter(*seen[here].T, c=colours, marker=mark, s=34, lw=0, alpha=0.75)
-    left.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[], yticks=[], aspect="equal")
-    left.set_title("colour: a, shape: b")
+        upper.scatter(*flat[here].T, c=colours, marker=mark, s=30, lw=0, alpha=0.75)
+    upper.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xticks=[], yticks=[], aspect="equal")
+    upper.set_title("rows (colour: a, shape: b)")
     for m, colour in enumerate((BLUE, TEAL, AMBER)):
-        right.plot(x, agreement[m, :, watched], color=colour, label=f"order {m}")
-    right.axvline(x[i], color=INK, lw=1)
-    right.set(xscale="log", xlabel="step", ylabel="agreement of rows", ylim=(-0.25, 1.05))
-    right.legend(fontsize=8.5, loc="lower right")
-    pictures[f"step {int(climb.steps[i])}"] = figure
+        y = agreement[m, :, watched]
+        lower.plot(x, y, color=colour, label=f"order {m}")
+        lower.plot(x[i], y[i], "o", color=colour, ms=6)
+    lower.axvline(x[i], color=INK, lw=1)
+    lower.set(xscale="log", xlabel="step", ylabel="agreement", ylim=(-0.25, 1.05))
+    lower.legend(fontsize=8.5, loc="upper left")
+
+
+def draw_grams(axes, i):
+    """Cosines between rows; below, between signatures, with a frame around the best order."""
+    axes["rows"].set_title("cosines between rows")
+    for key, gram in (("rows", centred[i, watched]), *enumerate(signature_grams)):
+        axes[key].imshow(gram, vmin=-0.5, vmax=1, interpolation="none")
+        axes[key].grid(visible=False)
+        axes[key].set(xticks=[], yticks=[])
+    for m, colour in enumerate((BLUE, TEAL, AMBER)):
+        axes[m].set_title(f"order {m}: {float(agreement[m, i, watched]):.2f}", fontsize=9.5)
+        for side in axes[m].spines.values():
+            side.set(visible=leads[i] == f"order {m}", color=colour, linewidth=3)
+
+
+# %% tags=["hide-input"]
+pictures, seen = {}, None
+for i in frames:
+    seen = plane(climb.embeddings[i, watched], seen)
+    figure = plt.figure(figsize=(7.6, 5.2))
+    first_half, second_half = figure.subfigures(1, 2, wspace=0)
+    second_half.set_gid("ts-second")
+    draw_rows(*first_half.subplots(2, 1, height_ratios=[1.35, 1]), i, seen)
+    grid = [["rows"] * 3, [0, 1, 2]]
+    draw_grams(second_half.subplot_mosaic(grid, height_ratios=[2.1, 1]), i)
+    pictures[f"step {int(climb.steps[i])}, {leads[i]}"] = figure
 page.show(
     pictures,
     name="fig-climb",
+    slider="Training",
     caption=(
-        f"The 27 rows in their first two principal components, γ = {names[watched][0]}, one seed; "
-        "on the page, a slider moves through training. Order 0 gathers the colours; order 1 splits "
-        "each colour into shapes; order 2 tells the three tokens of one shape apart."
+        f"One run of 27 rows, γ = {names[watched][0]}, at the step of the black line; on the page, "
+        "a slider moves through training. Left: the rows in their first two principal components, "
+        "and their agreement with each order. Right: centred cosines between rows (light is 1), and "
+        "below between the raw signatures of each order, with the agreement; the order that fits "
+        "best is framed once it reaches one half. Order 0 gathers the colours; order 1 splits each "
+        "colour into shapes; order 2 tells the three tokens of one shape apart."
     ),
     alt=(
         "Left: 27 points that start as a cloud, gather into three coloured groups, and split into "
-        "shapes. Right: agreement with each order over steps, with a line at the current step."
+        "shapes, above curves of agreement with a line at the current step. Right: a matrix that "
+        "starts as noise and comes to look like each of three small ones below it in turn: three "
+        "blocks, blocks within blocks, and a fine pattern."
     ),
 )
 

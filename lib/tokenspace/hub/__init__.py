@@ -34,6 +34,7 @@ from tokenspace.hub.planted import (
     torus,
 )
 from tokenspace.hub.reading import Reading, Values, earliest, read_dimension
+from tokenspace.hub.scaled import beside
 
 __all__ = [
     "GROUPS",
@@ -44,6 +45,7 @@ __all__ = [
     "Values",
     "Verdict",
     "bend",
+    "beside",
     "captured",
     "captured_reading",
     "censored",
