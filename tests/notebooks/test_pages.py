@@ -8,12 +8,13 @@ from typing import Any
 import jupytext
 import nbformat
 import pytest
+import yaml
 from jupytext.compare import compare_notebooks
 
 from tokenspace.press import layout, parameters
 from tokenspace.press.keys import code
 from tokenspace.press.plan import plan, profiles
-from tokenspace.press.sync import dumps, twin
+from tokenspace.press.sync import dumps, install_line, twin, with_check
 
 ROOT = layout.find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)
@@ -36,10 +37,28 @@ def test_the_committed_twin_is_the_page(name: str) -> None:
     target = path.with_suffix(".ipynb")
     assert target.is_file(), "run `make sync`"
     committed = nbformat.read(target, as_version=4)
+    assert target.read_text() == dumps(with_check(page(name), install_line(ROOT))), (
+        "run `make sync`"
+    )
     source = jupytext.read(path)
     source.metadata = committed.metadata  # the kernel is pinned, whatever the source says
+    del committed.cells[1]  # what is more in it: the check of the installation
     compare_notebooks(committed, source, fmt="py:percent")
-    assert target.read_text() == dumps(page(name)), "run `make sync`"
+
+
+def test_its_first_cell_says_how_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opened alone, on Colab, a notebook can't import the package that it is about."""
+    committed = nbformat.read(layout.source(ROOT, name).with_suffix(".ipynb"), as_version=4)
+    check = next(c.source for c in committed.cells if c.cell_type == "code")
+    exec(check, {})  # where it is installed nothing is said
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(SystemExit) as caught:
+        exec(check, {})
+    address = yaml.safe_load((ROOT / "book" / "_config.yml").read_text())["repository"]["url"]
+    line = str(caught.value).splitlines()[-1]
+    assert line.startswith(f"!pip install -q git+{address}@")
+    assert line.endswith(f"{address}/raw/main/models.lock")
+    assert (ROOT / "models.lock").is_file()
 
 
 def test_the_twin_runs_anywhere_and_shows_nothing_yet(name: str) -> None:

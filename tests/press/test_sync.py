@@ -7,7 +7,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jupytext.compare import compare_notebooks
 
@@ -64,6 +64,7 @@ def test_ids_are_the_same_every_time_and_follow_the_cell() -> None:
     assert same == [True, False, True, True]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["1 + 1", "x = 2", "print('é')"]), max_size=6))
 def test_twin_is_a_valid_notebook_of_the_current_format(cells: list[str]) -> None:
     text = "".join(f"# %%\n{cell}\n\n" for cell in cells)

