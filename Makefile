@@ -53,9 +53,9 @@ serve: book  ## serve the site on http://127.0.0.1:8000
 	@echo "serve: http://127.0.0.1:8000 (Ctrl-C ends it)"
 	@$(BIN)/python -m http.server 8000 --bind 127.0.0.1 --directory build/book/_build/html
 
-bench: $(READY)  ## time and memory against the named peers, as ratios in one run
+bench: $(READY)  ## time and memory against named peers, and how they grow; a page of both
 	@$(BIN)/python -m tests.bench
-	@echo "bench: build/bench/bench.json and build/bench/index.html"
+	@echo "bench: open build/bench/index.html; the next \`make book\` has it as a page"
 
 sync: $(READY)  ## write the .ipynb twin of every notebook
 	@$(BIN)/tokenspace sync

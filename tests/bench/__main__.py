@@ -1,55 +1,88 @@
-"""Runs every row in processes of their own, ours and the peer's in turn, and writes the page."""
+"""Measures every row and curve in processes of their own, and writes the page: `make bench`."""
 
 import json
-import os
-import platform
-import resource
 import statistics
-import subprocess
-import sys
-import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from tests.bench.page import write_page
+from tests.bench.curves import CURVES, SERIES, record
+from tests.bench.measure import in_process
 from tests.bench.rows import ROWS, Row
 from tqdm import tqdm
 
-OUT = Path("build/bench")
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+from tokenspace.press import bench as page
+from tokenspace.press.environment import commit, cores, processor, versions
+from tokenspace.press.layout import find_root
+from tokenspace.press.sync import write
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+NAMES = "Rows or curves to measure alone, by the beginning of a name: neighbours, chess, ..."
 
 
 @app.command()
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="Rows; default: all.")] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Counted runs of each side.")] = 3,
-    threads: Annotated[list[int] | None, typer.Option(help="Threads of both sides.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help=NAMES, show_default="all")] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Processes a side or size.")] = 3,
+    threads: Annotated[
+        list[int] | None,
+        typer.Option(help="Threads of every row; default: all cores, and 1 where that teaches."),
+    ] = None,
     slow: Annotated[bool, typer.Option(help="Also the rows of more than five minutes.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder, instead of build/bench.")] = None,
 ) -> None:
-    """Time each row against its peer and write build/bench/{bench.json,index.html}."""
-    chosen = names or [name for name, row in ROWS.items() if slow or not row.slow]
-    if unknown := set(chosen) - set(ROWS):
-        raise typer.BadParameter(f"no row {sorted(unknown)}; rows: {sorted(ROWS)}")
-    counts = threads or sorted({1, os.cpu_count() or 1})
-    todo = [(name, count) for name in chosen for count in counts]
-    done = [compare(name, ROWS[name], runs, count) for name, count in tqdm(todo, unit="row")]
-    OUT.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(done, indent=1, ensure_ascii=False)
-    for path, content in ((OUT / "bench.json", text), (OUT / "index.html", write_page(done))):
-        temporary = path.with_suffix(".new")
-        temporary.write_text(content)
-        temporary.replace(path)
+    """Time each row against its peer, and each curve at growing sizes.
+
+    Writes bench.json (rows), curves.json and index.html, a page of both, which the next
+    `tokenspace book` takes into the book. A measurement is a process of its own; ours and the
+    peer's take turns, and the ratio is the median over pairs. Nothing is asserted. Run it on a
+    machine that does nothing else.
+    """
+    rows = {n: row for n, row in ROWS.items() if _chosen(n, names) and (slow or not row.slow)}
+    curves = {n: curve for n, curve in CURVES.items() if _chosen(n, names)}
+    if not rows and not curves:
+        raise typer.BadParameter(f"nothing begins so; there is: {', '.join([*ROWS, *CURVES])}")
+    about = {
+        "machine": f"{processor()}, {cores()} cores",
+        "versions": versions(),
+        "commit": commit(find_root()),
+        "measured": datetime.now(UTC).isoformat(timespec="minutes"),
+    }
+    todo = [(name, count) for name, row in rows.items() for count in _threads(row, threads)]
+    found = {
+        "bench.json": [
+            {**compare(name, ROWS[name], runs, count), **about}
+            for name, count in tqdm(todo, desc="rows", unit="row")
+        ],
+        "curves.json": [
+            {**curve, "threads": max(threads or [cores()]), "runs": runs, **about}
+            for curve in grown(list(curves), runs, max(threads or [cores()]))
+        ],
+    }
+    folder = out or find_root() / "build" / "bench"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, records in found.items():
+        if records:
+            write(folder / file, json.dumps(records, indent=1, ensure_ascii=False))
+    write(folder / "index.html", page.standalone(page.page(*page.measured(folder))))
+
+
+def _chosen(name: str, names: list[str] | None) -> bool:
+    return not names or any(name.startswith(begin) for begin in names)
+
+
+def _threads(row: Row, threads: list[int] | None) -> list[int]:
+    return threads or sorted({1, cores()} if row.single else {cores()})
 
 
 def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:
-    """Time ours and theirs in turn; the ratio is the median over pairs."""
+    """Measure ours and theirs in turn; the ratio is the median over pairs."""
     ours, theirs = [], []
     for _ in range(runs if row.theirs else 1):
-        ours.append(in_process(name, "ours", threads))
+        ours.append(in_process("row", name, "ours", threads))
         if row.theirs:
-            theirs.append(in_process(name, "theirs", threads))
+            theirs.append(in_process("row", name, "theirs", threads))
     peak = max(each["peak_mb"] for each in ours)
     share = row.work[0] / row.work[1]
     if row.theirs:
@@ -71,41 +104,29 @@ def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:
         "runs": len(ours),
         "spread": [min(pairs), max(pairs)],
         "peak_mb": peak,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "why": row.why,
     }
 
 
-def in_process(name: str, side: str, threads: int) -> dict[str, float]:
-    """One measurement in a process of its own, with its own memory and thread pools."""
-    environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "TQDM_DISABLE": "1"}
-    command = [sys.executable, "-m", "tests.bench", "--measure", name, side]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{name}, {side}: {done.stderr[-2000:]}")
-    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return result
-
-
-def measure(name: str, side: str) -> None:
-    """Load outside the clock, call once inside it."""
-    call = getattr(ROWS[name], side)()
-    start = time.perf_counter()
-    result = call()
-    seconds = time.perf_counter() - start
-    unit = 1024 if sys.platform != "darwin" else 1024**2
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
-    held_mb = held(result) if ROWS[name].unit == "memory" else 0.0
-    print(json.dumps({"seconds": seconds, "peak_mb": peak, "held_mb": held_mb}))
-
-
-def held(result: Any) -> float:
-    """MB of the tensors that a result is made of."""
-    tensors = result if isinstance(result, list) else vars(result).values()
-    return sum(tensor.nbytes for tensor in tensors) / 1e6
+def grown(names: list[str], runs: int, threads: int) -> list[dict[str, Any]]:
+    """Measure the series that some curves need, sizes in turn, and fit the curves."""
+    series = dict.fromkeys(CURVES[name].series for name in names)
+    todo = [(s, size) for s in series for _ in range(runs) for size in SERIES[s].sizes]
+    times: dict[tuple[str, int], list[dict[str, float]]] = {}
+    for s, size in tqdm(todo, desc="curves", unit="process"):
+        times.setdefault((s, size), []).append(in_process("curve", s, str(size), threads))
+    done = []
+    for name in names:
+        curve = CURVES[name]
+        of = {"s": "seconds", "MB": "grown_mb"}[curve.unit]
+        points = []
+        for size in SERIES[curve.series].sizes:
+            y = [each[of] for each in times[curve.series, size]]
+            point = {"median": statistics.median(y), "least": min(y), "greatest": max(y)}
+            points.append({"size": size, **point})
+        done.append(record(name, curve, points))
+    return done
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--measure"]:
-        measure(*sys.argv[2:])
-    else:
-        app()
+    app()

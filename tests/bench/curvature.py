@@ -33,11 +33,10 @@ def by_vectors(n: int = 576) -> Callable[[], Any]:
     return lambda: cv.curvature(points)
 
 
-def by_matrices() -> Callable[[], Any]:
+def dense(points: Any) -> Callable[[int], torch.Tensor]:
     """The dense formula in its cheapest form, outer products alone, with its frame for nothing."""
     from tokenspace import curvature as cv
 
-    points = random_points(DENSE, 576)
     at = cv.frame(points)
     a, b = (torch.nn.functional.normalize(v, dim=-1) for v in (points.v1, points.v2))
 
@@ -46,7 +45,27 @@ def by_matrices() -> Callable[[], Any]:
 
     same = torch.stack([one(i) for i in range(3)]) - cv.curvature(points[:3]).dense()
     assert float(same.abs().max()) < 1e-12
+    return one
+
+
+def by_matrices() -> Callable[[], Any]:
+    """Some of the points by the dense formula, which keeps an n × n matrix each."""
+    one = dense(random_points(DENSE, 576))
     return lambda: [one(i) for i in range(DENSE)]
+
+
+def vectors_of_width(n: int, points: int = 2000) -> Callable[[], Any]:
+    """Points of width n by vectors."""
+    from tokenspace import curvature as cv
+
+    given = random_points(points, n)
+    return lambda: cv.curvature(given)
+
+
+def matrices_of_width(n: int, points: int = 10) -> Callable[[], Any]:
+    """Points of width n by the dense formula; no matrix is kept."""
+    one = dense(random_points(points, n))
+    return lambda: [one(i).norm() for i in range(points)]
 
 
 def model_read() -> Callable[[], Any]:

@@ -4,14 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import torch
-from tests.bench import curvature
-
-from tokenspace.hub import nearest
-from tokenspace.sources import load_table
-
-Call = Callable[[], Any]
+from tests.bench import chess, curvature, hub, training
+from tests.bench.measure import Call
 
 
 @dataclass(frozen=True)
@@ -20,6 +14,8 @@ class Row:
 
     `unit` is "ratio" (of seconds), "peak MB" against the target alone, or "memory", a ratio of
     the bytes that the results hold. `work` is how much each side does, where that isn't the same.
+    `single` rows are measured with one thread too, where that teaches something. `why` says what a
+    miss of the target is due to.
     """
 
     part: str
@@ -29,183 +25,121 @@ class Row:
     theirs: Callable[[], Call] | None = None
     unit: str = "ratio"
     slow: bool = False
+    single: bool = False
+    why: str = ""
     work: tuple[int, int] = (1, 1)
 
 
-def table(name: str) -> torch.Tensor:
-    return load_table(name).rows.contiguous()
+NEIGHBOURS = (
+    "half the products of the distance matrix are the floor of any exact self-join; what is above "
+    "it goes to keeping candidates (row minima, top-k) and to the fp64 answer, which the peer "
+    "doesn't give"
+)
+TABLE = "the table, its centred copy and PyTorch itself are held"
+CACHE = (
+    "a block of points fits the cache, where a second thread gains little and, on a busy machine, "
+    "waits for the first"
+)
 
 
-def random_table() -> torch.Tensor:
-    """The shape of Gemma 3 270M's table."""
-    return torch.randn(262_144, 640, generator=torch.Generator().manual_seed(0))
+def minilm(call: Callable[[Any], Call]) -> Callable[[], Call]:
+    """A call on MiniLM's table."""
+    return lambda: call(hub.table("minilm"))
 
 
-def our_neighbours(rows: torch.Tensor, queries: int | None = None) -> Call:
-    chosen = None if queries is None else torch.arange(queries)
-    return lambda: nearest(rows, 2, queries=chosen)
-
-
-def faiss_neighbours(rows: torch.Tensor) -> Call:
-    import faiss
-
-    faiss.omp_set_num_threads(torch.get_num_threads())
-    values = rows.numpy()
-
-    def search() -> Any:
-        index = faiss.IndexFlatL2(values.shape[1])
-        index.add(values)
-        return index.search(values, 3)
-
-    return search
-
-
-def sklearn_neighbours(rows: torch.Tensor) -> Call:
-    from sklearn.neighbors import NearestNeighbors
-
-    values = rows.numpy()
-    search = NearestNeighbors(n_neighbors=3, algorithm="brute")
-    return lambda: search.fit(values).kneighbors(values)
-
-
-def skdim_twonn(rows: torch.Tensor) -> Call:
-    from skdim.id import TwoNN
-
-    values = rows.numpy().astype(np.float64)
-    return lambda: TwoNN().fit(values)
-
-
-def our_twonn(rows: torch.Tensor) -> Call:
-    from tokenspace.hub import facco
-
-    def read() -> Any:
-        found = nearest(rows)
-        return facco(found.r1, found.r2)
-
-    return read
-
-
-def train_together(together: bool, steps: int = 300) -> Call:
-    """Part I's extension: γ = .3, .5, .8, 1 with three seeds each, all at once or in turn."""
-    from tokenspace.staircase import FFN, factorial, train
-
-    task = factorial()
-    model = FFN(task.vocabulary, task.labels.shape[1], d=64, activation="silu", width=128)
-    params = model.init([0.3, 0.5, 0.8, 1.0], range(3))
-    size = 12 if together else 1
-    parts = [{n: p[r : r + size] for n, p in params.items()} for r in range(0, 12, size)]
-    train(model, parts[0], task, steps=5, logged=[0])
-    return lambda: [train(model, each, task, steps=steps, logged=[0, steps]) for each in parts]
-
-
-FLOW = {"V": 1024, "d": 128, "L": 32, "batch": 16}
-
-
-def flow_model() -> Any:
-    """Part III: a hull predictor of a small vocabulary of words."""
-    from tokenspace import flow
-
-    E = flow.embeddings(FLOW["V"], FLOW["d"], seed=0, kind="gaussian")
-    return flow.build("hull", E, flow.Gumbel(4.9563, 0.9637), width=128, depth=4, heads=4)
-
-
-def flow_step(hull: bool) -> Call:
-    """Forward and backward of the paper's loss, or of cross entropy on the network's own logits."""
-    model = flow_model()
-    draws = model.draw(FLOW["batch"], FLOW["L"], torch.Generator().manual_seed(0))
-    tokens = torch.arange(FLOW["batch"] * FLOW["L"]).reshape(FLOW["batch"], -1) % FLOW["V"]
-
-    def bare() -> torch.Tensor:
-        from tokenspace.flow import corrupt
-
-        x, gamma = corrupt(model.E[tokens], draws["gamma"], draws["noise"]), draws["gamma"]
-        logits = model.predictor.network(x, gamma, model.condition(x, gamma, draws["own"]))
-        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
-
-    return lambda: (model.loss(tokens, draws) if hull else bare()).backward()
-
-
-def flow_samples(sampler: bool, nfe: int = 16) -> Call:
-    """Sampling with the paper's default mechanism, or as many forward passes of the model."""
-    from tokenspace import flow
-
-    model, n, L, d = flow_model(), FLOW["batch"], FLOW["L"], FLOW["d"]
-    how = flow.plan(nfe, flow.Mechanism(), model.schedule)
-    x, gamma = torch.randn(n, L, d), torch.zeros(n)
-
-    def passes() -> Any:
-        with torch.no_grad():
-            return [model.predictor(x, gamma, x) for _ in range(nfe)]
-
-    def samples() -> Any:
-        generator = torch.Generator().manual_seed(0)
-        return flow.sample(model.predictor, how, n, L, d, generator, asked=torch.float32)
-
-    return samples if sampler else passes
-
-
-ROWS = {
+HUB = {
     "neighbours: MiniLM, self-join": Row(
         "hub",
         "faiss IndexFlatL2",
         0.7,
-        lambda: our_neighbours(table("minilm")),
-        lambda: faiss_neighbours(table("minilm")),
+        minilm(hub.our_neighbours),
+        minilm(hub.faiss_neighbours),
+        single=True,
+        why=NEIGHBOURS,
     ),
     "neighbours: SmolLM2, self-join": Row(
         "hub",
         "faiss IndexFlatL2",
         0.7,
-        lambda: our_neighbours(table("smollm2")),
-        lambda: faiss_neighbours(table("smollm2")),
+        lambda: hub.our_neighbours(hub.table("smollm2")),
+        lambda: hub.faiss_neighbours(hub.table("smollm2")),
+        why=NEIGHBOURS,
     ),
     "neighbours: MiniLM against scikit-learn": Row(
         "hub",
         "scikit-learn NearestNeighbors(brute)",
         0.5,
-        lambda: our_neighbours(table("minilm")),
-        lambda: sklearn_neighbours(table("minilm")),
+        minilm(hub.our_neighbours),
+        minilm(hub.sklearn_neighbours),
+        why=NEIGHBOURS,
     ),
     "TwoNN: MiniLM": Row(
         "hub",
         "scikit-dimension TwoNN",
         0.5,
-        lambda: our_twonn(table("minilm")),
-        lambda: skdim_twonn(table("minilm")),
+        minilm(hub.our_twonn),
+        minilm(hub.skdim_twonn),
+        why="the time goes to the neighbours",
     ),
     "memory: 262144 × 640, 8,192 queries": Row(
-        "hub", "2,500 MB", 2500, lambda: our_neighbours(random_table(), 8192), unit="peak MB"
+        "hub",
+        "2,500 MB",
+        2500,
+        lambda: hub.our_neighbours(hub.random_table(), 8192),
+        unit="peak MB",
+        why=TABLE,
     ),
     "memory: 262144 × 640, self-join": Row(
-        "hub", "2,500 MB", 2500, lambda: our_neighbours(random_table()), unit="peak MB", slow=True
+        "hub",
+        "2,500 MB",
+        2500,
+        lambda: hub.our_neighbours(hub.random_table()),
+        unit="peak MB",
+        slow=True,
+        why=TABLE,
     ),
+}
+
+TRAINING = {
     "training: 12 runs of 243 rows as one batch": Row(
         "staircase",
         "the same runs one after another",
         0.25,
-        lambda: train_together(True),
-        lambda: train_together(False),
+        lambda: training.train_together(True),
+        lambda: training.train_together(False),
+        single=True,
+        why="a batch saves what each operation costs to start, not the arithmetic: it gains until "
+        "the products themselves fill the cores",
     ),
     "flow: a training step of the hull": Row(
         "flow",
         "cross entropy of the same network",
         1.15,
-        lambda: flow_step(True),
-        lambda: flow_step(False),
+        lambda: training.flow_step(True),
+        lambda: training.flow_step(False),
+        single=True,
+        why="the kernel's product with E and the mean over E are two more products of the size of "
+        "the network's head",
     ),
     "flow: sampling at 16 evaluations": Row(
         "flow",
         "16 forward passes of the model",
         1.1,
-        lambda: flow_samples(True),
-        lambda: flow_samples(False),
+        lambda: training.flow_samples(True),
+        lambda: training.flow_samples(False),
+        why="what is above the passes goes to the sampler's own steps and to drawing the tokens",
     ),
+}
+
+CURVATURE = {
     "curvature: 10,000 points, n = 576": Row(
         "curvature",
         f"dense n × n, time of {curvature.DENSE} points scaled",
         0.01,
         curvature.by_vectors,
         curvature.by_matrices,
+        single=True,
+        why=CACHE,
         work=(curvature.POINTS, curvature.DENSE),
     ),
     "curvature: bytes of 10,000 points, n = 576": Row(
@@ -223,6 +157,7 @@ ROWS = {
         1.25,
         lambda: curvature.by_vectors(2304),
         curvature.by_vectors,
+        why=CACHE,
     ),
     "curvature: n = 8,192": Row(
         "curvature",
@@ -230,8 +165,52 @@ ROWS = {
         1.25,
         lambda: curvature.by_vectors(8192),
         curvature.by_vectors,
+        why=CACHE,
     ),
     "memory: SmolLM2 loaded and read": Row(
-        "curvature", "2,000 MB", 2000, curvature.model_read, unit="peak MB"
+        "curvature",
+        "2,000 MB",
+        2000,
+        curvature.model_read,
+        unit="peak MB",
+        why="the weights in fp32, and the logits of a batch of texts",
     ),
 }
+
+CHESS = {
+    "chess: ridge probes of all facts": Row(
+        "curvature",
+        "scikit-learn Ridge(cholesky), all targets at once",
+        1.0,
+        chess.our_probes,
+        chess.sklearn_probes,
+        why="both solve one system for all facts; ours also checks states and facts and turns them "
+        "into fp64 inside the clock",
+    ),
+    "chess: AUC of all facts": Row(
+        "curvature",
+        "scikit-learn roc_auc_score, a fact at a time",
+        0.5,
+        chess.our_auc,
+        chess.sklearn_auc,
+        why="the ranks are a sort, which both need",
+    ),
+    f"chess: {chess.DRAWS} exchanges of games, κ by piece": Row(
+        "curvature",
+        "NumPy, a fact at a time",
+        0.25,
+        chess.our_null,
+        chess.null_by_facts,
+        why="each exchange copies all points, on both sides",
+    ),
+    f"chess: Mantel null, {10 * chess.DRAWS:,} permutations": Row(
+        "curvature",
+        "SciPy spearmanr, a permutation at a time",
+        0.5,
+        chess.our_mantel,
+        chess.scipy_mantel,
+        why="both rank the permuted distances anew each time",
+    ),
+}
+
+ROWS = {**HUB, **TRAINING, **CURVATURE, **CHESS}

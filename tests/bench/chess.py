@@ -1,0 +1,136 @@
+"""Part IV's calls on chess boards: probes, their scores, and the nulls of permuted games."""
+
+from functools import cache
+from typing import Any
+
+import chess
+import numpy as np
+import torch
+from tests.bench.measure import Call
+
+from tokenspace import curvature as cv
+from tokenspace.curvature.probes import RIDGE
+
+DRAWS = 100
+KIND = torch.tensor([0 if fact.piece is None else fact.piece.piece_type for fact in cv.FACTS[:-1]])
+
+
+@cache
+def positions() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """40 random games: the facts at each place, the game, the place."""
+    holds = [cv.facts_along(game) for game in cv.random_games(40, seed=0, plies=50)]
+    game = torch.cat([torch.full((len(some),), i) for i, some in enumerate(holds)])
+    place = torch.cat([torch.arange(len(some)) for some in holds])
+    return torch.cat(holds), game, place
+
+
+def states(n: int = 512) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random states that tell the facts a little, and the facts that vary."""
+    holds, _, _ = positions()
+    holds = holds[:, cv.varied(holds, 20)]
+    generator = torch.Generator().manual_seed(0)
+    noise, world = (torch.randn(k, n, generator=generator) for k in holds.shape)
+    return noise + holds.float() @ world / n**0.5, holds
+
+
+def our_probes() -> Call:
+    x, holds = states()
+    return lambda: cv.fit_probes(x, holds)
+
+
+def sklearn_probes() -> Call:
+    """The same ridge, by scikit-learn's solver for many targets at once."""
+    from sklearn.linear_model import Ridge
+
+    x, holds = states()
+    values, y = x.double().numpy(), holds.double().numpy()
+    alpha = RIDGE * (values - values.mean(0)).var(0).mean() * len(values)
+    ridge = Ridge(alpha, solver="cholesky")
+    ours = cv.fit_probes(x, holds).world.numpy()
+    assert np.abs(ridge.fit(values, y).coef_ - ours).max() < 1e-8
+    return lambda: ridge.fit(values, y)
+
+
+def scores() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    x, holds = states()
+    return cv.fit_probes(x, holds).score(x), holds, torch.zeros(len(x), dtype=torch.long)
+
+
+def our_auc() -> Call:
+    given = scores()
+    return lambda: cv.auc(*given)
+
+
+def sklearn_auc() -> Call:
+    """A fact at a time, all positions as one place."""
+    from sklearn.metrics import roc_auc_score
+
+    score, holds, place = scores()
+    s, h = score.numpy(), holds.numpy()
+
+    def read() -> list[float]:
+        return [roc_auc_score(h[:, f], s[:, f]) for f in range(h.shape[1])]
+
+    assert np.allclose(read(), cv.auc(score, holds, place).numpy())
+    return read
+
+
+def shares() -> torch.Tensor:
+    """κ of random planes, near enough: chi-squared of two degrees."""
+    holds, _, _ = positions()
+    drawn = torch.randn(2, len(holds), len(KIND), generator=torch.Generator().manual_seed(0))
+    return drawn.double().square().sum(0)
+
+
+def our_null(draws: int = DRAWS) -> Call:
+    """κ by kind of piece, its means and ρ with the pieces' value, over exchanged games."""
+    holds, game, place = positions()
+    kappa = shares()
+    return lambda: cv.by_piece(kappa, holds[:, :-1], KIND, game, place, draws, 0)
+
+
+def null_by_facts(draws: int = DRAWS) -> Call:
+    """The same means, NumPy, a fact at a time; it is spared ρ."""
+    all_holds, game, place = positions()
+    kappa, holds = shares().numpy(), all_holds[:, :-1].numpy()
+
+    def ratios(k: np.ndarray, h: np.ndarray) -> list[float]:
+        with np.errstate(invalid="ignore"):
+            return [k[h[:, f], f].sum() / h[:, f].sum() / k[:, f].mean() for f in range(len(KIND))]
+
+    def read(draws: int = draws) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {chess.piece_name(k): [] for k in chess.PIECE_TYPES}
+        for rows, partners in cv.exchanges(game, place, draws, 0):
+            ratio = np.array(ratios(kappa[rows.numpy()], holds[partners.numpy()]))
+            for kind in chess.PIECE_TYPES:
+                mean = np.nanmean(ratio[KIND.numpy() == kind])
+                found[chess.piece_name(kind)].append(float(mean))
+        return found
+
+    ours: Any = our_null(2)()
+    assert all(np.allclose(ours[name].null, null, rtol=1e-4) for name, null in read(2).items())
+    return read
+
+
+def similarity() -> np.ndarray:
+    drawn = np.random.default_rng(0).normal(size=(64, 64))
+    return drawn + drawn.T
+
+
+def our_mantel(draws: int = 10 * DRAWS) -> Call:
+    near, distance = similarity(), cv.king_distance()
+    return lambda: cv.mantel_test(near, distance, draws, 0)
+
+
+def scipy_mantel(draws: int = 10 * DRAWS) -> Call:
+    """Spearman's ρ by SciPy for the same permutations."""
+    from scipy.stats import spearmanr
+
+    near, distance, above = similarity(), cv.king_distance(), np.triu_indices(64, 1)
+
+    def read(draws: int = draws) -> list[float]:
+        permuted = cv.square_permutations(draws, 0)
+        return [spearmanr(near[above], distance[np.ix_(p, p)][above])[0] for p in permuted]
+
+    assert np.allclose(read(5), cv.mantel_test(near, distance, 5, 0).null)
+    return read

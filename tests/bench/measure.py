@@ -1,0 +1,73 @@
+"""One measurement in a process of its own: what is prepared outside the clock, what inside it."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tokenspace.press.environment import peak_memory
+
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+ENOUGH = 0.4  # seconds: a shorter call is repeated, and its first time is a warm-up
+
+Call = Callable[[], Any]
+
+
+def in_process(kind: str, name: str, which: str, threads: int) -> dict[str, float]:
+    """Measure a row's side, or a series at a size, with its own memory and thread pools."""
+    environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "TQDM_DISABLE": "1"}
+    command = [sys.executable, "-m", "tests.bench.measure", kind, name, which]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{name}, {which}: {done.stderr[-2000:]}")
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def measure(prepare: Callable[[], Call]) -> dict[str, float]:
+    """Seconds of a call, MB of its result, the process's peak, and what the call added to it."""
+    before = peak_memory()
+    call = prepare()
+    start = time.perf_counter()
+    result = call()
+    took = [time.perf_counter() - start]
+    peak, result = peak_memory(), held(result)
+    while sum(took) < ENOUGH:
+        start = time.perf_counter()
+        call()
+        took.append(time.perf_counter() - start)
+    return {
+        "seconds": statistics.median(took[1:] or took),
+        "peak_mb": 1000 * peak,
+        "grown_mb": 1000 * (peak - before),
+        "held_mb": result,
+    }
+
+
+def held(result: Any) -> float:
+    """MB of the tensors that a result is made of."""
+    parts = result if isinstance(result, list) else getattr(result, "__dict__", {}).values()
+    return sum(part.nbytes for part in parts if isinstance(part, torch.Tensor)) / 1e6
+
+
+def main(kind: str, name: str, which: str) -> None:
+    """Print one measurement as JSON."""
+    if kind == "row":
+        from tests.bench.rows import ROWS
+
+        found = measure(getattr(ROWS[name], which))
+    else:
+        from tests.bench.curves import SERIES
+
+        found = measure(lambda: SERIES[name].call(int(which)))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
