@@ -64,6 +64,7 @@ import seaborn as sns
 import torch
 
 from tokenspace import staircase as st
+from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, RED, TEAL
 from tokenspace.press.tables import span
 
@@ -149,7 +150,7 @@ page.show(
 )
 
 # %% [markdown]
-# The last panel of {numref}`fig-hand` is how geometry is compared throughout. For rows $e_a$ and for signatures $\varphi_a$, take the matrix of cosines between tokens. Their **agreement** $\rho$ is the correlation of the two matrices over the pairs $a < b$. Lengths, rotations and the number of coordinates drop out, and a signature of 400 entries can be compared with a row of 128.
+# The last panel of {numref}`fig-hand` is how geometry is compared throughout. For rows $e_a$ and for signatures $\varphi_a$, take the matrix of cosines between tokens. Their **agreement** $\rho$ is the correlation of the two matrices over the pairs $a < b$. Lengths, rotations and the number of coordinates drop out, and a signature of 400 entries can be compared with a row of 128. For addition the cosines have a formula: {ref}`an exercise <ex-number-line>`.
 #
 # ## Why order 0 is first
 #
@@ -381,7 +382,7 @@ page.claim(
 # %% [markdown]
 # ## Task 2: arithmetic
 #
-# All pairs of numbers from 1 to $N$; the label is their sum, their distance, or their product. Nothing is held out: the question is not whether the network generalizes but what its rows look like on the way.
+# All pairs of numbers from 1 to $N$; the label is their sum, their distance, or their product. Nothing is held out: the question is not whether the network generalizes but what its rows look like on the way. {ref}`An exercise <ex-products>` predicts the brightest spots of the product, {ref}`another <ex-own-operation>` takes an operation of yours.
 
 # %%
 early = {}
@@ -444,7 +445,7 @@ for operation, (word, least) in bands.items():
 # %% [markdown]
 # ## Late geometry, and a doubt about order 1
 #
-# Modular addition, $y = 1 + (x_1 + x_2) \bmod N$, is the interesting case: every label is equally likely whatever the first number is, so $\varphi^0$ is the *same* for all tokens. Order 0 cannot tell numbers apart. By {eq}`eq-order-zero-flow` all rows should first move together, and only then should something of order 1 arrive. Since the matrix of $\varphi^0$ is constant and has no correlation with anything, the paper uses one minus the mean squared difference instead.
+# Modular addition, $y = 1 + (x_1 + x_2) \bmod N$, is the interesting case: every label is equally likely whatever the first number is, so $\varphi^0$ is the *same* for all tokens. Order 0 cannot tell numbers apart ({ref}`an exercise <ex-blind>` asks when it can). By {eq}`eq-order-zero-flow` all rows should first move together, and only then should something of order 1 arrive. Since the matrix of $\varphi^0$ is constant and has no correlation with anything, the paper uses one minus the mean squared difference instead.
 
 # %%
 late = {}
@@ -488,7 +489,7 @@ waves = {name: components(task, h.embeddings) for name, (task, h) in late.items(
 # h_{\alpha,k} = \sum_j \varphi^1_\alpha(\cdot, j) \cos\frac{2\pi k j}{p},
 # $$ (eq-fourier)
 #
-# gives one candidate geometry per frequency $k$. At $k = 0$ it is order 0 again. In modular addition, frequency $k$ arranges the numbers on a ring on which $a$ stands at angle $2\pi k a / N$.
+# gives one candidate geometry per frequency $k$. At $k = 0$ it is order 0 again. In modular addition, frequency $k$ arranges the numbers on a ring on which $a$ stands at angle $2\pi k a / N$; {ref}`an exercise <ex-ring>` derives it.
 
 # %% tags=["hide-input"]
 figure, panels = plt.subplots(2, 2, figsize=(9.2, 5.4), height_ratios=[1, 1.25], sharex="col")
@@ -1430,7 +1431,7 @@ page.claim(
 )
 
 # %% [markdown]
-# Two rows of {numref}`tbl-controls` are surprises worth keeping. Without the block $b + c_1$ there is nothing of order 1 to learn about the targets, and the block of order 2 is fitted all the same, at about its usual time: **the stairs are not steps that one must stand on.** And without the blocks about the context alone, order 2 is not fitted at all: the context tokens then have no row of their own to begin from, and the network waits at a saddle. What order 2 needs is not order 1, but contexts that can be told apart.
+# Two rows of {numref}`tbl-controls` are surprises worth keeping. Without the block $b + c_1$ there is nothing of order 1 to learn about the targets, and the block of order 2 is fitted all the same, at about its usual time: **the stairs are not steps that one must stand on.** (Can they even be turned around? That is {ref}`an open exercise <ex-turn>`.) And without the blocks about the context alone, order 2 is not fitted at all: the context tokens then have no row of their own to begin from, and the network waits at a saddle. What order 2 needs is not order 1, but contexts that can be told apart.
 #
 # Next, cut the rows down to what one order holds and train everything else. Rows of orders up to $k$ should reach that order's loss and not a hair less. And freeze the rows once block 0 is done: the rest of the network can still learn, but if the rows carry the next order, it should take longer.
 
@@ -1625,33 +1626,12 @@ page.claim(
 # %% [markdown]
 # ## Exercises
 #
-# Predict first, on paper; then compute. They get harder.
+# From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
 #
-# ```{exercise} The number line in the counts
-# :label: ex-number-line
-#
-# Show that the cosine between the order-0 signatures of two numbers $a$ and $b$ in the addition task is exactly $1 - |a - b|/N$. Check it for $N = 20$.
-# ```
-#
-# ```{solution-start} ex-number-line
-# :class: dropdown
-# ```
-#
-# $\varphi^0_a$ is uniform on the $N$ labels $a + 1, \dots, a + N$. Two such ranges share $N - |a - b|$ labels, and all lengths are equal, so the cosine is the share of labels in common.
-
-# %%
-sums = st.cosine_gram(st.label_signature(st.arithmetic("add", 20), 0))
-a = torch.arange(20, dtype=torch.float64)
-assert torch.allclose(sums, 1 - (a[:, None] - a).abs() / 20)
-
-# %% [markdown]
-# ```{solution-end}
-# ```
-#
-# ```{exercise} Which products look alike
+# ```{exercise} ★ Which products look alike
 # :label: ex-products
 #
-# In the multiplication task, which two numbers up to 20 have the most similar signatures of order 0, and why is it not 19 and 20?
+# In the multiplication task, name two numbers up to 20 whose signatures of order 0 are as similar as any two get. Why is it not 19 and 20?
 # ```
 #
 # ```{solution-start} ex-products
@@ -1661,11 +1641,24 @@ assert torch.allclose(sums, 1 - (a[:, None] - a).abs() / 20)
 # Two numbers share a label when $a x = b y$ with $x, y \le 20$. That has many solutions when $a/b$ is a ratio of small numbers: with $a/b = p/q$ in lowest terms there are $\lfloor 20 / \max(p, q) \rfloor$ of them. So $a = 2b$ is the closest any two numbers come, and 19 and 20 share a single label.
 
 # %%
+# Your prediction: two different numbers from 1 to 20.
+# BEGIN SOLUTION: when do a·x = b·y have many solutions with x and y up to 20?
+alike = (6, 12)
+# END SOLUTION
+
 products = st.cosine_gram(st.label_signature(st.arithmetic("mul", 20), 0))
 products.fill_diagonal_(0)
-top = (products == products.max()).nonzero() + 1
-
-# %% tags=["hide-input"]
+first_number, second_number = alike
+likeness = float(products[first_number - 1, second_number - 1])
+expect(
+    "ex-products",
+    likeness,
+    float(products.max()),
+    within=1e-9,
+    mistakes={"the cosine of neighbours, which share a single product": float(products[18, 19])},
+    hint="count the labels that two numbers share; the answer shown is the cosine of your pair",
+)
+top = (products > products.max() - 1e-9).nonzero() + 1
 page.say(
     f"Largest cosine {float(products.max()):.2f}, for "
     + ", ".join(f"{i} and {j}" for i, j in top.tolist() if i < j)
@@ -1676,34 +1669,85 @@ page.say(
 # ```{solution-end}
 # ```
 #
-# ```{exercise} When order 0 is blind
+# ```{exercise} ★ When order 0 is blind
 # :label: ex-blind
 #
-# For $y = (x_1 + x_2) \bmod M$ with numbers up to $N$, all order-0 signatures are equal exactly when $M$ divides $N$. Prove it, and check it for $N = 20$ and every $M$ up to 20.
+# Let $y = (x_1 + x_2) \bmod M$ with numbers up to $N = 20$. For which $M$ up to 20 are all signatures of order 0 equal? Say which first; then prove it.
 # ```
 #
 # ```{solution-start} ex-blind
 # :class: dropdown
 # ```
 #
-# Given $x_1 = a$, the label is $a$ plus a residue of $\{1, \dots, N\}$ mod $M$. If $M$ divides $N$ every residue occurs $N/M$ times, whatever $a$ is. If not, some residues occur once more than others; those of $a$ and $a + 1$ are the same pattern shifted by one, and a pattern that is not constant on a cycle differs from its shift.
+# Exactly when $M$ divides $N$. Given $x_1 = a$, the label is $a$ plus a residue of $\{1, \dots, N\}$ mod $M$. If $M$ divides $N$ every residue occurs $N/M$ times, whatever $a$ is. If not, some residues occur once more than others; those of $a$ and $a + 1$ are the same pattern shifted by one, and a pattern that is not constant on a cycle differs from its shift.
 
 # %%
+# Your prediction: the list of all M from 1 to 20 at which order 0 sees no difference.
+# BEGIN SOLUTION: when does every residue occur equally often among 1 to 20?
+blind_at = [1, 2, 4, 5, 10, 20]
+# END SOLUTION
+
 blind = []
 for M in range(1, 21):
-    phi = st.label_signature(st.arithmetic("mod", 20, modulus=M), 0)
-    if torch.allclose(phi, phi[:1].expand_as(phi)):
+    at_order_zero = st.label_signature(st.arithmetic("mod", 20, modulus=M), 0)
+    if torch.allclose(at_order_zero, at_order_zero[:1].expand_as(at_order_zero)):
         blind.append(M)
-assert blind == [M for M in range(1, 21) if 20 % M == 0]
+agrees = [(M in blind_at) == (M in blind) for M in range(1, 21)]
+expect(
+    "ex-blind",
+    sum(agrees),
+    20,
+    mistakes={"the even ones": sum((M % 2 == 0) == (M in blind) for M in range(1, 21))},
+    hint="the answer shown is how many of the 20 cases you have right; try M = 3 by hand",
+)
 
 # %% [markdown]
 # ```{solution-end}
 # ```
 #
-# ```{exercise} One frequency, one ring
+# ```{exercise} ★★ The number line in the counts
+# :label: ex-number-line
+#
+# Derive the cosine between the order-0 signatures of two numbers $a$ and $b$ in the addition task up to $N$. Check it for $N = 20$.
+# ```
+#
+# ```{solution-start} ex-number-line
+# :class: dropdown
+# ```
+#
+# It is $1 - |a - b|/N$. $\varphi^0_a$ is uniform on the $N$ labels $a + 1, \dots, a + N$. Two such ranges share $N - |a - b|$ labels, and all lengths are equal, so the cosine is the share of labels in common.
+
+
+# %%
+def line_cosine(a, b, N):
+    """The cosine of φ⁰ of the numbers a and b, both tensors of one shape, in addition up to N."""
+    # BEGIN SOLUTION: each signature is uniform on a range of labels; which share is in both?
+    return 1 - (a - b).abs() / N
+    # END SOLUTION
+
+
+sums = st.cosine_gram(st.label_signature(st.arithmetic("add", 20), 0))
+a = torch.arange(1, 21, dtype=torch.float64)
+expect(
+    "ex-number-line",
+    line_cosine(a[:, None], a[None], 20),
+    sums,
+    within=1e-9,
+    mistakes={
+        "the share of labels that differ": 1 - sums,
+        "one label too many or too few in the count": sums - 1 / 20,
+    },
+    hint="number a has the labels a + 1 to a + N",
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★ One frequency, one ring
 # :label: ex-ring
 #
-# Show that in modular addition the geometry of {eq}`eq-fourier` is $\cos(2\pi k (a - b)/N)$ between numbers $a$ and $b$. For which $k$ do several numbers fall on one point of the ring?
+# Derive the cosine between numbers $a$ and $b$ in the geometry of {eq}`eq-fourier`, for modular addition and a frequency $k$. For which $k$ do several numbers fall on one point of the ring?
 # ```
 #
 # ```{solution-start} ex-ring
@@ -1712,47 +1756,137 @@ assert blind == [M for M in range(1, 21) if 20 % M == 0]
 #
 # $\varphi^1_a(\nu, j)$ is $1/N$ where $\nu - 1 = a + j \bmod N$ and 0 elsewhere, so $h_a(\nu)$ is the wave $\cos 2\pi k j / N$ shifted by $a$. The inner product of a wave of frequency $k$ with itself, shifted by $a - b$, is half its length times $\cos 2\pi k(a - b)/N$. Numbers with $k a \equiv k b \pmod N$ coincide: that happens when $k$ and $N$ have a common divisor $g > 1$, and then $g$ numbers share each point.
 
+
 # %%
-modulo = st.arithmetic("mod", 12)
+def ring_cosine(a, b, k, N):
+    """The cosine between numbers a and b, tensors of one shape, at frequency k modulo N."""
+    # BEGIN SOLUTION: a wave against itself, shifted by a - b places of N
+    return torch.cos(2 * math.pi * k * (a - b) / N)
+    # END SOLUTION
+
+
+def share_a_point(k, N):
+    """How many numbers from 1 to N fall on each point of the ring."""
+    # BEGIN SOLUTION: when are k·a and k·b the same modulo N? math.gcd
+    return math.gcd(k, N)
+    # END SOLUTION
+
+
+modulo, a = st.arithmetic("mod", 12), torch.arange(1, 13, dtype=torch.float64)
 for k in range(1, 6):
-    a = torch.arange(12, dtype=torch.float64)
-    expected = torch.cos(2 * math.pi * k * (a[:, None] - a) / 12)
-    assert torch.allclose(st.cosine_gram(st.fourier(modulo, k)), expected, atol=1e-9)
+    ring = st.cosine_gram(st.fourier(modulo, k))
+    expect(
+        "ex-ring",
+        ring_cosine(a[:, None], a[None], k, 12),
+        ring,
+        within=1e-8,
+        mistakes={"half a turn for a whole one": torch.cos(math.pi * k * (a[:, None] - a) / 12)},
+        hint="at frequency k a shift by N/k places is a whole turn",
+    )
+    same_point = int((ring[0] > 1 - 1e-6).sum())
+    expect("ex-ring", share_a_point(k, 12), same_point, hint="try k = 2 and k = 5 by hand")
 
 # %% [markdown]
 # ```{solution-end}
 # ```
 #
-# ```{exercise} Turn the stairs around
+# ```{exercise} ★★ An operation of your own
+# :label: ex-own-operation
+#
+# Invent a label for two numbers up to 10: any function with whole values from 0 to 199. Count its signature of order 0 from the definition {eq}`eq-order-zero`, without the library, and look at the matrix of cosines. Which numbers will get similar rows early? Then train the network and see.
+# ```
+#
+# ```{solution-start} ex-own-operation
+# :class: dropdown
+# ```
+#
+# The solution takes the larger of the two numbers. Small numbers have almost the same signature, since the other number decides; large ones differ.
+
+
+# %%
+def operation(x1, x2):
+    """The label of two numbers from 1 to 10."""
+    # BEGIN SOLUTION: anything symmetric in the two is easy to think about
+    return max(x1, x2)
+    # END SOLUTION
+
+
+def order_zero():
+    """(10, 200): the law of the label given that a number stands in a random one of two places."""
+    # BEGIN SOLUTION: for each a, count labels over all sequences (a, x) and all (x, a); normalize
+    counts = torch.zeros(10, 200, dtype=torch.float64)
+    for a in range(1, 11):
+        for other_number in range(1, 11):
+            counts[a - 1, operation(a, other_number)] += 1
+            counts[a - 1, operation(other_number, a)] += 1
+    return counts / counts.sum(1, keepdim=True)
+    # END SOLUTION
+
+
+blank = st.arithmetic("add", 10)
+own_labels = torch.zeros_like(blank.labels)
+for row, (x1, x2) in enumerate(blank.sequences.tolist()):
+    own_labels[row, operation(x1, x2)] = 1
+own_task = replace(blank, name="own", labels=own_labels)
+by_library = st.label_signature(own_task, 0)
+expect(
+    "ex-own-operation",
+    order_zero()[:, st.label_ids(own_task)],
+    by_library,
+    within=1e-9,
+    hint="each number stands in the first place ten times, in the second ten times",
+)
+trained = fit(own_task, 160, batch=64, logged=[160])
+own_agreement = st.alignment(st.cosine_gram(trained.embeddings[-1]), st.cosine_gram(by_library))
+page.say(f"Agreement of the rows with your order 0 after 160 steps: {span(own_agreement)}.")
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★★ Turn the stairs around
 # :label: ex-turn
 #
-# Block $a$ is learned before block $b + c_1$ even when the latter is four times as likely ({numref}`tbl-controls`). Estimate from {eq}`eq-theorem-one` how much likelier it must be to be learned first at γ = 0.8, then try it with the `weights` of `factorial`.
+# Block $a$ is learned before block $b + c_1$ even when the latter is four times as likely ({numref}`tbl-controls`). The paper never asks how firm the order of its stairs is. Estimate from Proposition 1 how much likelier the second block must be to be learned first at width 64, then try it with the `weights` of `factorial`.
 # ```
 #
 # ```{solution-start} ex-turn
 # :class: dropdown
 # ```
 #
-# At the start order 1 is smaller by about $d^{-\gamma}$, a factor of 28 for $d = 64$. But both grow, and order 1 has context rows to help it that grow as well, which the estimate leaves out. So a smaller factor should do.
+# At the start order 1 is smaller by about $d^{-\gamma}$. But both grow, and order 1 has context rows to help it that grow as well, which the estimate leaves out. So a smaller factor should do.
 
 # %%
-turned = []
-for factor in (1, 4, 8, 16):
-    other = st.factorial(weights=(1, factor, 1, factor, 1))
-    h = fit(other, steps, model=network, logged=st.log_steps(steps, 90))
-    turned.append((factor, *map(told, h.fitted()[:, :2].T)))
+# Your estimate: how many times smaller order 1 is than order 0 at the start, at width 64.
+# BEGIN SOLUTION: one more factor of a context row, each entry of size d to the power -γ
+times_smaller = 64**gamma
+# END SOLUTION
 
-# %% tags=["hide-input"]
+expect(
+    "ex-turn",
+    math.log(times_smaller),
+    -slope * math.log(64),
+    within=0.15 * math.log(64),
+    mistakes={"the width itself": math.log(64), "its root": math.log(8)},
+    hint="the exponent was measured over widths; the answers shown and checked are logarithms",
+)
+turned = []
+for factor in (4, 16):
+    other = st.factorial(weights=(1, factor, 1, factor, 1))
+    h = fit(other, steps, model=network, logged=st.log_steps(steps, 60))
+    turned.append((factor, *map(told, h.fitted()[:, :2].T)))
 page.table(
     pd.DataFrame(turned, columns=["times as likely", "block a", "block b + c₁"]),
     name="tbl-turned",
     caption=(
         f"Step at which a block is half fitted when blocks b + c₁ and c₁ are made likelier; "
-        f"γ = {gamma}, {seeds} seeds."
+        f"γ = {gamma}, {seeds} seeds. The estimate says {times_smaller:.0f}."
     ),
 )
 
 # %% [markdown]
+# **Verdict.** The order of the stairs is a matter of degree. {numref}`tbl-turned` says whether a factor below the estimate already turns it. What the estimate leaves out, the growth of the context rows, is a second stair that climbs at the same time; a formula for the factor at which the two change places is open.
+#
 # ```{solution-end}
 # ```
 #
