@@ -1,6 +1,7 @@
 """The book to look at, stand-ins for its notebooks, and Chromium to look with."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,27 @@ def write_run(folder: Path, made: Any) -> Path:
     return folder
 
 
+def referred() -> list[Any]:
+    """Cells with every label of the notebooks that the book's own pages refer to."""
+    text = "".join(path.read_text() for path in (REPOSITORY / "book").rglob("*.md"))
+    asked = set(
+        re.findall(r"\{(?:numref|eq|ref)\}`(?:[^`<]*<)?((?:fig|tbl|eq|ex)-[\w-]+)>?`", text)
+    )
+    own = set(re.findall(r"\(((?:eq|sec)-[\w-]+)\)", text)) | set(re.findall(r":name: (\S+)", text))
+    labels = sorted(asked - own)
+    made = {
+        "eq": "$$\n1\n$$ ({0})",
+        "tbl": ":::{{table}} A table\n:name: {0}\n\n| n |\n|--:|\n| 1 |\n:::",
+        "ex": "```{{exercise}} Count\n:label: {0}\n\nHow many?\n```",
+    }
+    words = [made[kind].format(label) for label in labels if (kind := label.split("-")[0]) in made]
+    figures = [figure(label) for label in labels if label.startswith("fig-")]
+    return [
+        new_markdown_cell("## Labels\n\n" + "\n\n".join(words), id="labels"),
+        new_code_cell("page.show(fig)", id="figures", outputs=figures),
+    ]
+
+
 def short(chapter: str) -> str:
     """A stand-in's name, which its labels carry: "models", and "flow-language" elsewhere."""
     return chapter.removeprefix("hub/").replace("/", "-")
@@ -104,7 +126,9 @@ def short(chapter: str) -> str:
 
 def write_runs(folder: Path) -> dict[str, Path]:
     """A stand-in's run for every chapter of the book."""
-    return {c: write_run(folder / c, notebook(short(c))) for c in CHAPTERS}
+    made = {c: notebook(short(c)) for c in CHAPTERS}
+    made[CHAPTERS[0]].cells += referred()
+    return {c: write_run(folder / c, page) for c, page in made.items()}
 
 
 @pytest.fixture(scope="session")
