@@ -960,7 +960,18 @@ expect(
 )
 
 # %%
+# `ahead`, (steps,) in float64: 1 where the step taken turns further than half of the strangers'.
+# BEGIN SOLUTION: `taken` is (steps,), `strangers` is (19, steps); 19 has a middle
 ahead = (taken > strangers.median(0).values).double().cpu()
+# END SOLUTION
+
+expect(
+    "ex-path",
+    float(ahead.mean()),
+    float(((strangers < taken).double().mean(0) > 0.5).double().mean()),
+    within=1e-9,
+    hint="compare with the median over the strangers of one step, not over all steps",
+)
 each = torch.stack([ahead[(of[here] == k).cpu()].mean() for k in of[here].unique()])
 share, error = float(each.mean()), float(each.std() / math.sqrt(len(each)))
 gain = float(taken.median() / strangers.median())

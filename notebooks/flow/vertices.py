@@ -1360,8 +1360,20 @@ expect(
 )
 
 # %%
-floor = flow.threshold(torch.tensor(1.0, dtype=torch.float64), excess, E)
-reach = math.sqrt(geometry(E)[0] / 2 / float(floor))
+floor = float(flow.threshold(torch.tensor(1.0, dtype=torch.float64), excess, E))  # θ at s = 1
+g = geometry(E)[0]
+# The noise `reach` below which a certificate is possible: a number s.
+# BEGIN SOLUTION: θ goes as s², and must be below g/2
+reach = math.sqrt(g / 2 / floor)
+# END SOLUTION
+
+expect(
+    "ex-context",
+    float(flow.threshold(torch.tensor(reach, dtype=torch.float64), excess, E)),
+    g / 2,
+    within=1e-6,
+    hint="the number is θ at your noise; it must be g/2 there",
+)
 fine = torch.logspace(1.5, -1.5, 40, dtype=torch.float64)
 oracle_mean = lambda y, at: oracle(y / (1 + at[1] ** 2).sqrt(), 2 * at[1].log()).mean  # noqa: E731
 ys, _ = flow.follow(oracle_mean, fine[0] * normal(100, L, V), (torch.ones_like(fine), fine))
