@@ -98,6 +98,7 @@ from tokenspace.flow.plans import Mechanism, plan
 from tokenspace.flow.released import released as read_released
 from tokenspace.flow.sampling import sample
 from tokenspace.flow.training import Settings, train
+from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PINK, RED, TEAL
 from tokenspace.press.tables import reach
 from tokenspace.sources import load_causal, load_corpus
@@ -122,7 +123,7 @@ def each(function, items):
 # %% [markdown]
 # ## The paper's numbers
 #
-# Samples are judged by GPT-2 Large, which gives their perplexity, and by the entropy of a sample's own tokens, since a model that repeats itself has a fine perplexity. The table is the paper's first; the figure draws its tables 5 to 9 in one plane.
+# Samples are judged by GPT-2 Large, which gives their perplexity, and by the entropy of a sample's own tokens, since a model that repeats itself has a fine perplexity ({ref}`an exercise <ex-lang-cheat>` cheats in this way). The table is the paper's first; the figure draws its tables 5 to 9 in one plane.
 
 # %% tags=["hide-input"]
 table_1 = """AR 35.90 5.58 170; MDLM 104.85 5.63 170; Duo 77.69 5.55 170; SEDD, uniform 99.90 5.56 170
@@ -320,7 +321,7 @@ scale = (
 )
 
 # %% [markdown]
-# The oracle's loss, and that of a predictor which ignores context, are computed on fresh sequences with the same stratified times as in training. A network whose outputs are zero is a hull predictor already, the kernel's own with an even $f$. So training starts at a loss that we know, too.
+# The oracle's loss, and that of a predictor which ignores context, are computed on fresh sequences with the same stratified times as in training. A network whose outputs are zero is a hull predictor already, the kernel's own with an even $f$. So training starts at a loss that we know, too; that of knowing nothing at all is {ref}`an exercise <ex-lang-prior>`.
 
 # %%
 many = source.sample(1024, L, fresh(4)).to(page.device)
@@ -739,7 +740,7 @@ page.say(
 # %% [markdown]
 # ## How many evaluations
 #
-# The oracle's samples are bad for one reason only, too few steps. A network's samples are bad for two. {numref}`fig-nfe` tells them apart at each number of evaluations. Masked diffusion takes its own ancestral sampler; the autoregressive model needs exactly one evaluation a token.
+# The oracle's samples are bad for one reason only, too few steps; how many points are left of a number of evaluations is {ref}`an exercise <ex-lang-points>`. A network's samples are bad for two. {numref}`fig-nfe` tells them apart at each number of evaluations. Masked diffusion takes its own ancestral sampler; the autoregressive model needs exactly one evaluation a token.
 
 
 # %%
@@ -931,7 +932,7 @@ page.claim(
 # %% [markdown]
 # ## What the mechanisms do
 #
-# In the paper's plane each mechanism draws a line, and one would like to be far to the left. But here we know where the data are, and have a third axis: the divergence of pairs from their exact law. A mechanism that **repairs** brings samples nearer to the data in all respects; one that only **trades** passes the data's point and goes on.
+# In the paper's plane each mechanism draws a line, and one would like to be far to the left. But here we know where the data are, and have a third axis: the divergence of pairs from their exact law. A mechanism that **repairs** brings samples nearer to the data in all respects; one that only **trades** passes the data's point and goes on. What guidance can do to the oracle is {ref}`an exercise <ex-lang-scg>`, and whether a plain temperature would do as well {ref}`an open one <ex-lang-temper>`.
 
 # %%
 families = {
@@ -1129,7 +1130,7 @@ page.claim(
 # %% [markdown]
 # ## A real text
 #
-# Now without an oracle: Shakespeare, letters and blanks. What two cores can train in a minute is small, and we show it as it is. The best exact reference that is left is a **chain of pairs**, counted from the text; it is a known source with one component, so the schedule can be fitted to it, its samples show what pairs alone look like, and its likelihood is a judge, if a blunt one. The share of *real words*, those that occur in the text, is another. The paper's own judge is a large language model. We ask a smaller one, but for its nats *a letter*: gibberish is cut into many small tokens, so that its perplexity *a token*, the paper's measure, can be as low as that of text.
+# Now without an oracle: Shakespeare, letters and blanks. What two cores can train in a minute is small, and we show it as it is. The best exact reference that is left is a **chain of pairs**, counted from the text; it is a known source with one component, so the schedule can be fitted to it, its samples show what pairs alone look like, and its likelihood is a judge, if a blunt one ({ref}`try it on a line of yours <ex-lang-own-line>`). The share of *real words*, those that occur in the text, is another. The paper's own judge is a large language model. We ask a smaller one, but for its nats *a letter*: gibberish is cut into many small tokens, so that its perplexity *a token*, the paper's measure, can be as low as that of text.
 
 # %%
 raw = load_corpus(corpus, least=text_length + 2)
@@ -1336,52 +1337,9 @@ page.claim(
 #
 # ## Exercises
 #
-# Predict first, on paper; then compute. They get harder.
+# From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
 #
-# ```{exercise} The loss of knowing nothing
-# :label: ex-lang-prior
-#
-# Far out in the noise every predictor can only give the mean of the data. What is its flat squared error a coordinate, for even token frequencies and orthonormal rows times $\sqrt d$, $d = V$? Compare {numref}`fig-gamma`.
-# ```
-#
-# ```{solution-start} ex-lang-prior
-# :class: dropdown
-# ```
-#
-# The mean of the rows has the squared length $d/V = 1$, a row has $d$, and $|e - \bar e|^2 = d - d/V$. A coordinate: $1 - 1/V$. Uneven frequencies $p$ give $1 - \sum p^2$, a little less.
-
-# %%
-p = source.marginals(L)
-assert abs(float(exact[-1].mean()) / V - float(1 - (p**2).sum(1).mean())) < 0.02
-
-# %% [markdown]
-# ```{solution-end}
-# ```
-#
-# ```{exercise} Guidance that undoes itself
-# :label: ex-lang-scg
-#
-# Self-conditioning guidance is $D = D_0 + w\,(\mu(x, D_0) - D_0)$. For which $w$ does $D$ stay in the hull for certain? What are $w = 0$ and $w = 1$? Does it do anything to the oracle?
-# ```
-#
-# ```{solution-start} ex-lang-scg
-# :class: dropdown
-# ```
-#
-# $D$ is a mean of two points of the hull for $0 \le w \le 1$, and an extrapolation above. $w = 0$ is no self-conditioning, $w = 1$ an ordinary one. The oracle doesn't look at its condition, so $\mu(x, D_0) = D_0$ and nothing changes at any $w$.
-
-# %%
-a, b = (
-    sample(oracle, plan(16, Mechanism(K=1, w_scg=w), fitted), 4, L, V, fresh(40), **on).mean
-    for w in (1.0, 3.0)
-)
-assert torch.allclose(a, b, atol=1e-6)
-
-# %% [markdown]
-# ```{solution-end}
-# ```
-#
-# ```{exercise} How many points are left
+# ```{exercise} ★ How many points are left
 # :label: ex-lang-points
 #
 # At 64 evaluations and schedule A, how many points does the sampler stop at with $K = 0, 1, 3, 7$? The paper's best setting has $K = 100$ in schedule C, on its released times. How many are left there, and why does the oracle care and the trained model not?
@@ -1394,18 +1352,110 @@ assert torch.allclose(a, b, atol=1e-6)
 # Each point costs $K + 1$: 64, 32, 16 and 8 points. With the released times schedule C leaves 7 points. The oracle is right at once and can only lose by larger steps; what separates the trained model from the source is its own error, and {numref}`fig-nfe` is nearly flat there.
 
 # %%
-assert [len(plan(64, Mechanism(K=K), fitted).gammas) for K in (0, 1, 3, 7)] == [64, 32, 16, 8]
+# Your prediction: the number of points at each K, schedule A, 64 evaluations.
+# BEGIN SOLUTION: what does one point cost, with its first guess and K refinements of it?
+points_left = {0: 64, 1: 32, 3: 16, 7: 8}
+# END SOLUTION
+
+for K, left in points_left.items():
+    expect(
+        "ex-lang-points",
+        left,
+        len(plan(64, Mechanism(K=K), fitted).gammas),
+        mistakes={"a point that costs K, without its first guess": 64 / K if K else -1},
+        hint="divide 64 by the evaluations of one point",
+    )
 theirs_at = flow.Gumbel(4.9563, 0.9637)
-assert len(plan(64, Mechanism(K=100, schedule="C"), theirs_at).gammas) == 7
+left = len(plan(64, Mechanism(K=100, schedule="C"), theirs_at).gammas)
+page.say(f"Schedule C with K = 100 on the released times: {left} points.")
 
 # %% [markdown]
 # ```{solution-end}
 # ```
 #
-# ```{exercise} A sampler that cheats
+# ```{exercise} ★ Guidance that undoes itself
+# :label: ex-lang-scg
+#
+# Self-conditioning guidance is $D = D_0 + w\,(\mu(x, D_0) - D_0)$. Up to which $w$ does $D$ stay in the hull for certain? And by how much does $w = 3$ change the means that the *oracle* ends at?
+# ```
+#
+# ```{solution-start} ex-lang-scg
+# :class: dropdown
+# ```
+#
+# $D$ is a mean of two points of the hull for $0 \le w \le 1$, and an extrapolation above. $w = 0$ is no self-conditioning, $w = 1$ an ordinary one. The oracle doesn't look at its condition, so $\mu(x, D_0) = D_0$ and nothing changes at any $w$.
+
+# %%
+# Your predictions.
+# BEGIN SOLUTION: write D as a mean of two points; and does the exact posterior read its condition?
+largest_w = 1.0
+change_of_oracle = 0.0
+# END SOLUTION
+
+first_row, second_row = torch.eye(2)  # two vertices, in weights: the worst case
+tried_w = torch.linspace(0, 2, 201)
+inside = [bool((first_row + w * (second_row - first_row) >= 0).all()) for w in tried_w]
+expect(
+    "ex-lang-scg",
+    largest_w,
+    float(tried_w[inside].max()),
+    within=0.011,
+    hint="beyond which w does the first point get a negative weight?",
+)
+a, b = (
+    sample(oracle, plan(16, Mechanism(K=1, w_scg=w), fitted), 4, L, V, fresh(40), **on).mean
+    for w in (1.0, 3.0)
+)
+expect(
+    "ex-lang-scg",
+    change_of_oracle,
+    float((a - b).abs().max()),
+    within=1e-5,
+    hint="the oracle's second guess is its first",
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★ The loss of knowing nothing
+# :label: ex-lang-prior
+#
+# Far out in the noise every predictor can only give the mean of the data. Derive its flat squared error a coordinate, for token frequencies $p$ and orthonormal rows times $\sqrt d$, $d = V$. Compare {numref}`fig-gamma`.
+# ```
+#
+# ```{solution-start} ex-lang-prior
+# :class: dropdown
+# ```
+#
+# A row has the squared length $d$, the mean of the rows $d \sum p^2$, and $\mathrm E\,|e - \bar e|^2 = d - d\sum p^2$. A coordinate: $1 - \sum p^2$, which is $1 - 1/V$ for even frequencies, and a little less for uneven ones.
+
+
+# %%
+def error_of_mean(p):
+    """The squared error a coordinate of the mean row, (L,), for frequencies p of shape (L, V)."""
+    # BEGIN SOLUTION: the mean square less the square of the mean; rows are orthogonal
+    return 1 - (p**2).sum(1)
+    # END SOLUTION
+
+
+expect(
+    "ex-lang-prior",
+    float(error_of_mean(source.marginals(L)).mean()),
+    float(exact[-1].mean()) / V,
+    within=0.03,
+    mistakes={"the whole row's error, not a coordinate's": float(exact[-1].mean())},
+    hint="try even frequencies by hand: 1 - 1/V",
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★ A sampler that cheats
 # :label: ex-lang-cheat
 #
-# Write samples that beat the data's perplexity by far, and say which columns of {numref}`tbl-frontier` catch you.
+# Write samples that beat the data's perplexity by far, with no model at all, and say which columns of {numref}`tbl-frontier` catch you.
 # ```
 #
 # ```{solution-start} ex-lang-cheat
@@ -1414,21 +1464,156 @@ assert len(plan(64, Mechanism(K=100, schedule="C"), theirs_at).gammas) == 7
 #
 # Follow one chain and always take its likeliest next token. After a few steps the sequence runs in a circle: low perplexity, little entropy, hardly any distinct pairs, a large divergence.
 
-# %%
-greedy = [torch.arange(V)]
-for _ in range(L - 1):
-    greedy.append(source.transitions[0, greedy[-1]].argmax(-1))
-cheat = judge(torch.stack(greedy, 1), source)
-assert cheat.degenerate(real)
-assert cheat.bigram_kl > 10 * real.bigram_kl
 
-# %% tags=["hide-input"]
+# %%
+def likely_samples():
+    """Token ids of shape (any number, L) that the source finds likelier than its own samples."""
+    # BEGIN SOLUTION: source.transitions[0] holds the first chain's laws of the next token, (V, V)
+    greedy = [torch.arange(V)]
+    for _ in range(L - 1):
+        greedy.append(source.transitions[0, greedy[-1]].argmax(-1))
+    return torch.stack(greedy, 1)
+    # END SOLUTION
+
+
+cheat = judge(likely_samples(), source)
+expect(
+    "ex-lang-cheat",
+    cheat.perplexity < 0.9 * real.perplexity,
+    True,
+    hint="always take the likeliest next token of one chain",
+)
 page.say(
     f"Perplexity {cheat.perplexity:.2f} against the data's {real.perplexity:.2f}, entropy "
-    f"{cheat.entropy:.2f} against {real.entropy:.2f}, divergence of pairs {cheat.bigram_kl:.2f}."
+    f"{cheat.entropy:.2f} against {real.entropy:.2f}, divergence of pairs {cheat.bigram_kl:.2f} "
+    f"against {real.bigram_kl:.2f}: "
+    + ("caught." if cheat.degenerate(real) else "not caught by perplexity and entropy.")
 )
 
 # %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★ A line of your own
+# :label: ex-lang-own-line
+#
+# Write a line, in letters and blanks only. How many nats a token does it cost under the chain of pairs? Compute it yourself. Then shuffle its letters, and write a line that sounds like Shakespeare: which of the three does this judge prefer?
+# ```
+#
+# ```{solution-start} ex-lang-own-line
+# :class: dropdown
+# ```
+#
+# The shuffled line is much dearer, since most pairs of letters are rare. A line by Shakespeare and one of today cost about the same: pairs know spelling, not style.
+
+# %%
+# BEGIN SOLUTION: small letters and blanks
+own_line = "we walked along the river and talked about the weather"
+# END SOLUTION
+
+
+def nats_a_token(ids):
+    """The mean of -log P over ids of shape (m,): the first by itself, each next given the last."""
+    # BEGIN SOLUTION: chain.initial[0] is the law of the first, chain.transitions[0] of the next
+    first_cost = -chain.initial[0, ids[0]].log()
+    return float((first_cost - chain.transitions[0, ids[:-1], ids[1:]].log().sum()) / len(ids))
+    # END SOLUTION
+
+
+def encoded(line):
+    return torch.tensor(pairer.encode(line).ids if pieces else [alphabet.index(c) for c in line])
+
+
+mixed_line = "".join(own_line[i] for i in torch.randperm(len(own_line), generator=fresh(50)))
+for line in (own_line, mixed_line):
+    expect(
+        "ex-lang-own-line",
+        nats_a_token(encoded(line)),
+        float(chain.nll(encoded(line)[None])),
+        within=1e-6,
+        hint="m tokens: one law of the first, m - 1 laws of a next, divided by m",
+    )
+page.say(
+    f"Your line: {nats_a_token(encoded(own_line)):.2f} nats a token; shuffled: "
+    f"{nats_a_token(encoded(mixed_line)):.2f}."
+)
+
+# %% [markdown]
+# ```{solution-end}
+# ```
+#
+# ```{exercise} ★★★ Guidance or temperature?
+# :label: ex-lang-temper
+#
+# Guidance sharpens samples. So would something plainer, that the paper doesn't try: raise what the network says to a power, $f^\tau$, and leave the exact kernel alone. Build that predictor and sample with $\tau = 1$, $1.25$ and $1.5$. Does one number repair as much as guidance, or does it only trade?
+# ```
+#
+# ```{solution-start} ex-lang-temper
+# :class: dropdown
+# ```
+
+
+# %%
+def tempered(tau):
+    """The hull's denoiser (x, γ, condition) with f raised to the power tau."""
+
+    def denoiser(x, gamma, condition):
+        found_here = mu["hull"](x, gamma, condition)
+        # BEGIN SOLUTION: flow.leave_one_out gives log f; flow.log_kernel the kernel's logarithm
+        log_f = flow.leave_one_out(found_here.logits, x, gamma, E)
+        logits = tau * log_f + flow.log_kernel(x, *flow.preserving(gamma), E)
+        # END SOLUTION
+        return flow.Prediction(logits, logits.softmax(-1).to(E) @ E)
+
+    return denoiser
+
+
+few_noisy, few_at = noisy[:64], at[:64]
+with torch.no_grad():
+    as_it_is, same = (f(few_noisy, few_at, 0 * few_noisy).mean for f in (mu["hull"], tempered(1.0)))
+expect(
+    "ex-lang-temper",
+    float((as_it_is - same).abs().max()),
+    0,
+    within=1e-2,
+    hint="at τ = 1 nothing may change: is the kernel in the logits once, not twice or never?",
+)
+heated = {}
+for tau in (1.0, 1.25, 1.5):
+    made = sample(tempered(tau), plan(16, plain, fitted), min(n, 256), L, V, fresh(51), **on)
+    heated[tau] = judge(made.tokens.cpu(), source)
+
+# %%
+page.table(
+    pd.DataFrame(
+        [("data", real.nll, real.entropy, real.bigram_kl)]
+        + [(f"τ = {t:g}", v.nll, v.entropy, v.bigram_kl) for t, v in heated.items()],
+        columns=["samples", "NLL", "entropy", "pair KL"],
+    ),
+    name="tbl-temper",
+    caption=f"The hull with f raised to a power; 16 evaluations, {min(n, 256)} samples, first seed.",
+)
+# The τ whose samples are as likely as the data: `closest`.
+# BEGIN SOLUTION: neither the least likely nor the likeliest; compare nll with real.nll
+closest = min(heated, key=lambda t: abs(heated[t].nll - real.nll))
+# END SOLUTION
+
+away = {t: abs(v.nll - real.nll) for t, v in heated.items()}
+expect(
+    "ex-lang-temper",
+    away[closest],
+    min(away.values()),
+    mistakes={"the likeliest samples": away[min(heated, key=lambda t: heated[t].nll)]},
+    hint="likelier than the data is as wrong as less likely",
+)
+page.say(
+    f"Nearest to the data's likelihood is $\\tau$ = {closest:g}; its divergence of pairs is "
+    f"{heated[closest].bigram_kl:.3f}, against {heated[1.0].bigram_kl:.3f} at $\\tau = 1$."
+)
+
+# %% [markdown]
+# **Verdict.** The table is one seed and few samples: read differences of the divergence that are smaller than that of the data's own as none. Where a power lowers NLL *and* divergence, it repairs, and a network that is too timid everywhere needs no guidance; where only the NLL falls, it trades. Whether guidance does more than the best power at equal entropy is open; it takes the sweep of {numref}`fig-frontier`, and at the paper's size.
+#
 # ```{solution-end}
 # ```
 #
