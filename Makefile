@@ -64,6 +64,10 @@ handout: $(READY)  ## student edition (no solutions) and teacher edition, in bui
 	@$(BIN)/tokenspace handout --profile $(PROFILE) --device $(DEVICE) --timeout $(TIMEOUT)
 	@echo "handout: build/handout/student/site/index.html, and notebooks in student/ and teacher/"
 
+pdf: $(READY) browser  ## the whole book as build/pdf/tokenspace.pdf, printed by Chromium
+	@$(BIN)/tokenspace pdf --profile $(PROFILE) --device $(DEVICE) --timeout $(TIMEOUT)
+	@echo "pdf: build/pdf/tokenspace.pdf"
+
 clean:  ## remove everything that was built; .venv stays
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@echo "clean: build/ is gone; rm -r $(VENV) removes the installation too"

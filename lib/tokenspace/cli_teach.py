@@ -66,4 +66,25 @@ def handout(
     )
 
 
-COMMANDS = (handout,)
+def pdf(
+    profile: Profile = "classroom",
+    device: Place = None,
+    timeout: Timeout = None,
+    force: Force = False,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+) -> None:
+    """Build the site and print all of it as one PDF; prints its path as the last line.
+
+    It needs a Chromium, and some minutes on a slow machine.
+    """
+    from tokenspace.press.book import build_book
+    from tokenspace.press.pdf import build_pdf
+
+    book = material(profile, device, timeout, force, jobs)
+    built = book.root / "build" / "book"
+    build_book(book.root, book.runs, book.scoreboard, built, pages=book.pages, quiet=quiet)
+    typer.echo(build_pdf(built, book.root / "build" / "pdf"))
+
+
+COMMANDS = (handout, pdf)
