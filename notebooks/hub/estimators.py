@@ -671,7 +671,7 @@ page.say(
 # In {numref}`fig-drag` you hold the hub yourself. **Predict first**: as you pull it in from outside the ring of tokens, does the reading rise all the way or all at once, and where? What will the second reading do, for which every row is scaled to one length? And how many hub rows does it take? Then drag the circle by its handle, or move the sliders.
 
 # %%
-radii = sorted({s, *(k / 20 for k in range(1, 31))})  # of the hub, in median token lengths
+radii = sorted({s, *(k / 20 for k in range(1, 27))})  # of the hub, in median token lengths
 counts = sorted({k for k in (1, 2, h // 15, h // 3, h) if 1 <= k <= h})
 loose = hub.plant(core, h, 1.0, seed)[0][n:]  # the same hub rows, as long as tokens
 alone = near["no hub planted"]
@@ -700,7 +700,13 @@ some = some[(alone.r1 / hub.lengths(core))[some].argsort()]  # closest fellow fi
 turns = (torch.arange(len(some)) + 0.5) / len(some)
 beside = turns[:, None] + torch.tensor([-0.28, 0.28]) / len(some)
 own, fellows = ring(turns, size[some]), ring(beside, size[alone.indices[some]])
-hub_at = ring(0.381966 * torch.arange(h), hub.lengths(loose) / hub.lengths(core).median())
+between = torch.arange(h) * 0.381966 % 1  # the turns of hub rows that are tied to nobody shown
+for j in range(h):
+    mine = (dragged[min(radii), h].indices[some] == n + j).any(dim=1)
+    if mine.any():
+        x, y = own[mine].sum(axis=0)
+        between[j] = 0.25 - math.atan2(y, x) / (2 * math.pi)
+hub_at = ring(between, hub.lengths(loose) / hub.lengths(core).median())
 
 
 def links(key):
@@ -731,8 +737,8 @@ def draw_ring(axes, radius, count):
     axes.plot(*around.T, color=RED, lw=1, gid="ts-circle")
     axes.plot(radius, 0, "o", color=RED, mec=PAPER, mew=1.5, ms=13, zorder=4, gid="ts-handle")
     axes.plot(0, 0, "+", color=INK, ms=7)
-    axes.text(0.04, 1.42, "close →", color=MUTED, fontsize=8.5)
-    axes.text(-0.04, 1.42, "far", color=MUTED, fontsize=8.5, ha="right")
+    axes.text(0.04, 1.36, "close →", color=MUTED, fontsize=8.5)
+    axes.text(-0.04, 1.36, "far", color=MUTED, fontsize=8.5, ha="right")
 
 
 def draw_readings(upper, lower, radius, count):
@@ -760,7 +766,7 @@ figure = plt.figure(figsize=(7.6, 3.9))
 first_half, second_half = figure.subfigures(1, 2, wspace=0)
 second_half.set_gid("ts-second")
 disc = first_half.subplots()
-disc.set(xlim=(-1.62, 1.62), ylim=(-1.62, 1.62), aspect="equal")
+disc.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), aspect="equal")
 disc.set_axis_off()
 upper, lower = second_half.subplots(2, 1, sharex=True, height_ratios=[1.6, 1])
 top = 1.2 * max(*reads.values(), *levelled.values())
@@ -780,12 +786,13 @@ page.show(
     caption=(
         f"A hub to drag: {n:,} tokens of dimension {d}, D = {D:,}, up to {h} hub rows, one seed. "
         f"Left, a drawing: {len(some)} of the tokens (large), each between its two nearest fellow "
-        "tokens (grey), and the hub rows (on the red circle). The distance from the origin is a "
-        "row's length; the angle only sorts the tokens, by how far their nearest fellow is. Each "
-        "token is tied to its first two neighbours, found in all dimensions; red tokens are tied "
-        "to two hub rows: *captured*. Right: MLE reading and captured share of all tokens, by "
-        "the length of the hub rows in median token lengths. Grey: without a hub. Green, the "
-        f"control: hub or not, all rows scaled to one length. {told(s, h)}"
+        "tokens (grey), and the hub rows (around the red circle). The distance from the origin is a "
+        "row's length; the angle only sorts tokens by how far their nearest fellow is, and puts "
+        "hub rows in front of those that they are tied to. Each token is tied to its first two "
+        "neighbours, found in all dimensions; red tokens are tied to two hub rows: *captured*. "
+        "Right: MLE reading and captured share of all tokens, by the length of the hub rows in "
+        "median token lengths. Grey: without a hub. Green, the control: hub and tokens scaled to "
+        "one length."
     ),
     alt=(
         "Left: a ring of tokens around a small circle of hub rows; most tokens are tied to the "
@@ -796,7 +803,7 @@ page.show(
     live=Live(
         "hub",
         [
-            Slider("length of hub rows", [f"{a:.2f} tokens" for a in radii], radii.index(s)),
+            Slider("length of hub rows", [f"{a:.2f} of a token" for a in radii], radii.index(s)),
             Slider("hub rows", [str(k) for k in counts], counts.index(h)),
         ],
         says=told(s, h),

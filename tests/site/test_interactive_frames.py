@@ -112,7 +112,7 @@ def test_without_scripts_the_first_frame_is_seen_and_no_slider(site: Path, brows
     assert parts
     for part in parts:
         assert (part.get("display") is None) == ("0" in part["data-frame"].split())
-    assert not figure.locator(".ts-interactive").is_visible()
+    assert not figure.locator(".ts-control").first.is_visible()
     context.close()
 
 
