@@ -5,10 +5,11 @@ unit cost that was measured once, on the machine that the file names, and a form
 notebook's own parameters. On another machine times are scaled by the speed of one core.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import yaml
 
@@ -28,6 +29,7 @@ KINDS = {
 TERM = {"what", "each", "of", "threads", "gpu"}
 
 
+@runtime_checkable
 class Size(Protocol):
     """What `tokenspace.sources` knows of a table or a model without fetching it."""
 
@@ -41,6 +43,7 @@ class Size(Protocol):
     def model_bytes(self) -> float: ...
 
 
+@runtime_checkable
 class Sizes(Protocol):
     """Looks sizes up by name, and gives the functions that formulas call."""
 
@@ -91,14 +94,12 @@ class Costs:
         """Give the machine that the unit costs were measured on, with so many cores."""
         about = self.reference
         memory = float(about["gigabytes"])
-        return Machine(about["name"], cores, about["gflops"], memory, memory, float("inf"))
+        return Machine(about["name"], cores, float(about["gflops"]), memory, memory, math.inf)
 
     def gpu_machine(self, here: Machine) -> Machine:
         """Give this machine as it would be with the assumed GPU in it."""
-        return Machine(
-            self.gpu["name"], here.cores, here.gflops, here.memory, here.free, here.disk,
-            float(self.gpu["gigabytes"]),
-        )  # fmt: skip
+        name, memory = str(self.gpu["name"]), float(self.gpu["gigabytes"])
+        return replace(here, name=name, gpu_memory=memory)
 
     def of(self, notebook: str) -> Mapping[str, Any]:
         """Give a notebook's terms; raises `ParameterError` when it has none."""

@@ -151,11 +151,11 @@ def check_lines(rows: list[dict[str, Any]]) -> list[str]:
     for row in rows:
         time = row["planned_seconds"] / row["seconds"]
         memory = row["planned_memory"] / row["memory"]
-        far = max(time, 1 / time, memory, 1 / memory) > UNCERTAINTY
+        near = all(1 / UNCERTAINTY <= ratio <= UNCERTAINTY for ratio in (time, memory))
         lines.append(
             f"{row['notebook']:<22} {row['profile']:<10} {row['key'][:8]}  "
             f"time {row['planned_seconds']:>7.1f} / {row['seconds']:>7.1f} s = {time:4.2f}   "
             f"memory {row['planned_memory']:5.2f} / {row['memory']:5.2f} GB = {memory:4.2f}"
-            + ("   off by more than a factor of 2" if far else "")
+            + ("   off by more than a factor of 2" * (not near))
         )
     return lines or ["no runs in build/runs to compare with"]

@@ -3,6 +3,8 @@
 import ast
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
+from types import CodeType
 from typing import Any
 
 from tokenspace.errors import ParameterError
@@ -32,15 +34,20 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     >>> evaluate("sum(rows * k for k in widths)", {"rows": 2, "widths": [3, 4]})
     14
     """
-    tree = parse(text)
+    code, needed = _compiled(text)
     known = {**FUNCTIONS, **names}
-    for name in sorted(free_names(tree)):
-        if name not in known:
-            raise ParameterError(f"{text!r}: unknown name {name!r}{nearest(name, known)}")
+    for name in sorted(needed - set(known)):
+        raise ParameterError(f"{text!r}: unknown name {name!r}{nearest(name, known)}")
     try:
-        return eval(compile(tree, text, "eval"), {"__builtins__": {}, **known})
+        return eval(code, {"__builtins__": {}, **known})
     except (ArithmeticError, TypeError, ValueError) as error:
         raise ParameterError(f"{text!r}: {error}") from None
+
+
+@cache
+def _compiled(text: str) -> tuple[CodeType, frozenset[str]]:
+    tree = parse(text)
+    return compile(tree, text, "eval"), frozenset(free_names(tree))
 
 
 def parse(text: str) -> ast.Expression:
@@ -51,7 +58,7 @@ def parse(text: str) -> ast.Expression:
     tokenspace.errors.ParameterError: '().__class__': Attribute is not arithmetic
     """
     try:
-        tree = ast.parse(str(text), mode="eval")
+        tree = ast.parse(text, mode="eval")
     except SyntaxError as error:
         raise ParameterError(f"{text!r}: {error.msg}") from None
     for node in ast.walk(tree):

@@ -21,7 +21,7 @@ from tokenspace.sources.load import HUB_ID, load_table
 from tokenspace.sources.names import find_table
 from tokenspace.sources.weights import Weights
 
-BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "Q8_0": 1.0625}
+BYTES = {"F32": 4.0, "F16": 2.0, "BF16": 2.0}
 ASSUMED = {"rows": 152_000, "width": 4096, "stored": "BF16", "numbers": 8e9}  # of an unknown one
 
 
@@ -61,12 +61,12 @@ class Sizes:
         return self._found[spec]
 
     def functions(self) -> dict[str, Callable[..., Any]]:
-        """Give what a formula may call: `rows`, `width`, `numbers` of a name; `public()`."""
+        """Give what a formula may call with a name, and `public_ids()`."""
         return {
-            "rows": lambda spec: self(spec).rows,
-            "width": lambda spec: self(spec).width,
-            "numbers": lambda spec: self(spec).numbers,
-            "public": lambda: [model.id for model in hub_models()],
+            "rows_of": lambda spec: self(spec).rows,
+            "width_of": lambda spec: self(spec).width,
+            "numbers_of": lambda spec: self(spec).numbers,
+            "public_ids": lambda: [model.id for model in hub_models()],
         }
 
     def _look(self, spec: str) -> Size:
@@ -75,7 +75,7 @@ class Sizes:
             entry = packaged[spec]
             whole = _catalogue().get(entry.model, {}).get("numbers", entry.rows * entry.dims)
             origin = f"package {entry.package}"
-            return Size(spec, entry.rows, entry.dims, whole, 0.0, 0.0, origin)
+            return Size(spec, entry.rows, entry.dims, float(whole), 0.0, 0.0, origin)
         repo = None if Path(spec).expanduser().exists() else HUB_ID.fullmatch(spec)
         if repo is None:
             return _of_file(spec)
@@ -101,7 +101,8 @@ def _catalogue() -> dict[str, dict[str, Any]]:
 def _size(spec: str, about: dict[str, Any], origin: str, known: bool = True) -> Size:
     rows, width, numbers = about["rows"], about["width"], float(about["numbers"])
     each = BYTES[about["stored"]]
-    return Size(spec, rows, width, numbers, rows * width * each, numbers * each, origin, known)
+    table = rows * width * each
+    return Size(spec, rows, width, numbers, table, numbers * each, origin, known)
 
 
 def _assumed(spec: str, why: str) -> Size:
@@ -143,4 +144,4 @@ def _of_file(spec: str) -> Size:
     except TokenspaceError:
         return Size(spec, 0, 0, 0.0, 0.0, 0.0, "no such file or packaged name", known=False)
     stored = sum(p.stat().st_size for p in (path.rglob("*") if path.is_dir() else [path]))
-    return Size(spec, rows, width, max(stored / 2, rows * width), 0.0, 0.0, str(path))
+    return Size(spec, rows, width, float(max(stored / 2, rows * width)), 0.0, 0.0, str(path))
