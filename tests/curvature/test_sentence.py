@@ -88,3 +88,11 @@ def test_a_model_that_is_none_is_said_without_a_traceback(tmp_path: Path) -> Non
     assert done.exit_code == 1
     assert "can't be loaded as a causal model" in done.stderr
     assert 'File "' not in done.stderr
+
+
+def test_a_model_saved_without_its_tokenizer_says_what_to_save(tmp_path: Path) -> None:
+    llama().save_pretrained(tmp_path)
+    done = CliRunner().invoke(app, ["curvature", "the cat", "--model", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "holds no tokenizer" in done.stderr
+    assert "tokenizer.save_pretrained(folder)" in done.stderr

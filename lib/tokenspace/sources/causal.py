@@ -30,6 +30,12 @@ def load_causal(spec: str | Path, *, device: str = "cpu", **options: Any) -> tup
                 "folder or an id on the Hub."
             )
         where, options = path.parent, {"gguf_file": path.name, **options}
+    folder = Path(where)
+    if folder.is_dir() and "gguf_file" not in options and not _has_tokenizer(folder):
+        raise SourceError(
+            f"{spec} holds no tokenizer, so no text can be read with it: save the model's own there, "
+            "with tokenizer.save_pretrained(folder)."
+        )
     files = {key: options[key] for key in ("gguf_file", "revision") if key in options}
     try:
         tokenizer = AutoTokenizer.from_pretrained(where, **files)
@@ -37,3 +43,7 @@ def load_causal(spec: str | Path, *, device: str = "cpu", **options: Any) -> tup
     except (OSError, ValueError, ImportError) as error:
         raise SourceError(f"{spec} can't be loaded as a causal model: {error}") from error
     return (model if "device_map" in options else model.to(device)).eval(), tokenizer
+
+
+def _has_tokenizer(folder: Path) -> bool:
+    return any(any(folder.glob(name)) for name in ("tokenizer*", "vocab*", "spiece*", "*.tiktoken"))
