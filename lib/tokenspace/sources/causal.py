@@ -33,8 +33,8 @@ def load_causal(spec: str | Path, *, device: str = "cpu", **options: Any) -> tup
     folder = Path(where)
     if folder.is_dir() and "gguf_file" not in options and not _has_tokenizer(folder):
         raise SourceError(
-            f"{spec} holds no tokenizer, so no text can be read with it: save the model's own there, "
-            "with tokenizer.save_pretrained(folder)."
+            f"{spec} holds no tokenizer, so it can't read a text: save the model's own there, with "
+            "tokenizer.save_pretrained(folder)."
         )
     files = {key: options[key] for key in ("gguf_file", "revision") if key in options}
     try:
