@@ -4,6 +4,7 @@ import ast
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,13 @@ def _file(name: str) -> Path | None:
     return path.with_suffix(".py") if len(parts) > 1 and path.with_suffix(".py").is_file() else None
 
 
-def _imported(text: str, module: str, is_package: bool) -> Iterator[str]:
+@cache
+def _imported(text: str, module: str, is_package: bool) -> frozenset[str]:
     """Name every module that a source may import, wherever in it; `a.b` brings `a` too."""
+    return frozenset(_imports(text, module, is_package))
+
+
+def _imports(text: str, module: str, is_package: bool) -> Iterator[str]:
     for node in ast.walk(ast.parse(text)):
         names: list[str] = []
         if isinstance(node, ast.Import):
