@@ -2,6 +2,7 @@
 
 import json
 import statistics
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,13 +19,14 @@ from tokenspace.press.layout import find_root
 from tokenspace.press.sync import write
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+LONG = 30  # seconds of a row after which two pairs are enough
 NAMES = "Rows or curves to measure alone, by the beginning of a name: neighbours, chess, ..."
 
 
 @app.command()
 def bench(
     names: Annotated[list[str] | None, typer.Argument(help=NAMES, show_default="all")] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Processes a side or size.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, help="Pairs a row; a curve's sizes: 2 at most.")] = 3,
     threads: Annotated[
         list[int] | None,
         typer.Option(help="Threads of every row; default: all cores, and 1 where that teaches."),
@@ -43,29 +45,29 @@ def bench(
     curves = {n: curve for n, curve in CURVES.items() if _chosen(n, names)}
     if not rows and not curves:
         raise typer.BadParameter(f"nothing begins so; there is: {', '.join([*ROWS, *CURVES])}")
+    most = max(threads or [cores()])
+    todo = [(name, count) for name, row in rows.items() for count in _threads(row, threads)]
+    folder = out or find_root() / "build" / "bench"
+    _save(
+        folder / "bench.json",
+        [compare(n, ROWS[n], runs, count) for n, count in tqdm(todo, desc="rows", unit="row")],
+    )
+    _save(folder / "curves.json", grown(list(curves), min(2, runs), most))
+    write(folder / "index.html", page.standalone(page.page(*page.measured(folder))))
+
+
+def _save(path: Path, found: list[dict[str, Any]]) -> None:
+    """Write measurements with where they come from; none leave an older file as it is."""
     about = {
         "machine": f"{processor()}, {cores()} cores",
         "versions": versions(),
         "commit": commit(find_root()),
         "measured": datetime.now(UTC).isoformat(timespec="minutes"),
     }
-    todo = [(name, count) for name, row in rows.items() for count in _threads(row, threads)]
-    found = {
-        "bench.json": [
-            {**compare(name, ROWS[name], runs, count), **about}
-            for name, count in tqdm(todo, desc="rows", unit="row")
-        ],
-        "curves.json": [
-            {**curve, "threads": max(threads or [cores()]), "runs": runs, **about}
-            for curve in grown(list(curves), runs, max(threads or [cores()]))
-        ],
-    }
-    folder = out or find_root() / "build" / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, records in found.items():
-        if records:
-            write(folder / file, json.dumps(records, indent=1, ensure_ascii=False))
-    write(folder / "index.html", page.standalone(page.page(*page.measured(folder))))
+    if found:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        records = [{**record, **about} for record in found]
+        write(path, json.dumps(records, indent=1, ensure_ascii=False))
 
 
 def _chosen(name: str, names: list[str] | None) -> bool:
@@ -77,9 +79,14 @@ def _threads(row: Row, threads: list[int] | None) -> list[int]:
 
 
 def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:
-    """Measure ours and theirs in turn; the ratio is the median over pairs."""
-    ours, theirs = [], []
+    """Measure ours and theirs in turn; the ratio is the median over pairs.
+
+    Pairs that take long vary little: two are enough.
+    """
+    ours, theirs, start = [], [], time.perf_counter()
     for _ in range(runs if row.theirs else 1):
+        if len(ours) > 1 and time.perf_counter() - start > LONG:
+            break
         ours.append(in_process("row", name, "ours", threads))
         if row.theirs:
             theirs.append(in_process("row", name, "theirs", threads))
@@ -124,7 +131,7 @@ def grown(names: list[str], runs: int, threads: int) -> list[dict[str, Any]]:
             y = [each[of] for each in times[curve.series, size]]
             point = {"median": statistics.median(y), "least": min(y), "greatest": max(y)}
             points.append({"size": size, **point})
-        done.append(record(name, curve, points))
+        done.append({**record(name, curve, points), "threads": threads, "runs": runs})
     return done
 
 

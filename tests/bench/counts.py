@@ -18,9 +18,9 @@ def self_join(n: int, d: int = 384) -> float:
     return 2 * (d + 2) * (n**2 + sides) / 2
 
 
-def self_join_mb(n: int, d: int = 384, keep: int = 4, k: int = 2) -> float:
-    """The table, its prepared copy, a part while it is centred, candidates twice, the answer."""
-    rows = 4 * n * d + 4 * n * (d + 2) + 4 * min(n, PART) * d
+def self_join_mb(n: int, d: int = 384, part: int | None = None, keep: int = 4, k: int = 2) -> float:
+    """The table, its prepared copy, a `part` being centred, candidates twice, the answer."""
+    rows = 4 * n * d + 4 * n * (d + 2) + 4 * min(n, part or PART) * d
     return (rows + n * (keep * (12 + 16) + k * 16 + 24)) / 1e6
 
 

@@ -92,7 +92,7 @@ CURVES = {
         "MB",
         "rows of width 384, self-join",
         "bytes of the table, its copy, a part being centred, candidates and answer",
-        counts.self_join_mb,
+        lambda n: counts.self_join_mb(n, part=n),
         (
             Far(
                 "1M rows of width 384",

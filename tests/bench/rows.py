@@ -117,7 +117,6 @@ TRAINING = {
         1.15,
         lambda: training.flow_step(True),
         lambda: training.flow_step(False),
-        single=True,
         why="the kernel's product with E and the mean over E are two more products of the size of "
         "the network's head",
     ),
@@ -138,7 +137,6 @@ CURVATURE = {
         0.01,
         curvature.by_vectors,
         curvature.by_matrices,
-        single=True,
         why=CACHE,
         work=(curvature.POINTS, curvature.DENSE),
     ),

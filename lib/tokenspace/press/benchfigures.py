@@ -9,6 +9,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from tokenspace.press import figures
 from tokenspace.press.inline import inline
@@ -106,5 +107,10 @@ def _curve(axes: Axes, curve: Record) -> None:
     work = np.array([point["count"] for point in points])
     axes.plot(size, y[-1] * work / work[-1], "--", color=figures.MUTED, lw=1.4)
     axes.set(xscale="log", yscale="log", xlabel=curve["variable"], ylabel=curve["unit"])
+    axes.set_xticks(size[::2], [f"{n:,}" for n in size[::2]])
+    subs = (1,) if y.max() > 100 * y.min() else (1, 2, 5)
+    axes.yaxis.set_major_locator(LogLocator(subs=subs))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
     axes.set_title(curve["name"], loc="left")
     axes.xaxis.label.set_fontsize(8.5)
