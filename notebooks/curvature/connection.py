@@ -468,7 +468,7 @@ page.show(
         "of the unit state in it; grey: the circle of radius 1. Right: the plane from its edge, so "
         "that $z$ can be seen to stand on it. Angles and lengths are to scale, as is the bar of "
         "probabilities; the ground between the rows is as dark as $q$ is large. Not shown are the "
-        "rows' real lengths and the other dimensions."
+        "rows' real lengths and the other dimensions. A token in quotes has its space before it."
     ),
     alt=(
         "Left: two arrows a and b on a circle, and a shorter one, the state's part in their plane. "

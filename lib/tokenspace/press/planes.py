@@ -78,7 +78,8 @@ def sentence(words: Sequence[tuple[str, int | None]], shades: Sequence[float], s
         chosen = ' class="ts-chosen"' if point == start else ""
         ground = f"background: rgba(221, 160, 40, {shades[point]:.2f})"
         spans.append(f'<span data-point="{point}"{chosen} style="{ground}">{escape(word)}</span>')
-    return f'<p class="ts-sentence">{"".join(spans)}</p>'
+    role = 'role="group" aria-label="Words that open in the figure below"'
+    return f'<p class="ts-sentence" {role}>{"".join(spans)}</p>'
 
 
 def _panels() -> tuple[Figure, list[Axes]]:

@@ -1,0 +1,168 @@
+"""A sentence whose words open: by mouse, keys and slider, with the library's numbers, to scale."""
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tokenspace.curvature import assemble, curvature_norm
+
+pytestmark = pytest.mark.site
+
+PAGE = "notebooks/curvature/connection.html"
+FIGURE = ".ts-figure:has(metadata[data-kind=planes])"
+
+
+def opened(browser: Any, site: Path, **options: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """The tab, the figure, and the data in it."""
+    tab = browser.new_page(**options)
+    tab.goto((site / PAGE).as_uri(), wait_until="domcontentloaded")
+    figure = tab.locator(FIGURE).first
+    return tab, figure, json.loads(figure.locator("metadata").text_content())
+
+
+def numbers(d: str) -> list[float]:
+    return [float(x) for x in re.findall(r"-?[\d.]+", d)]
+
+
+def shows(tab: Any, figure: Any, live: dict[str, Any], word: int) -> bool:
+    """Whether sentence, slider, words and drawing agree on one point."""
+    state = live["data"]["states"][word]
+    drawn = {name: figure.locator(f".ts-{name} path").get_attribute("d") for name in state["paths"]}
+    chosen = tab.locator(".ts-sentence button[aria-pressed=true]")
+    return (
+        drawn == state["paths"]
+        and chosen.get_attribute("data-point") == str(word)
+        and tab.locator(".ts-sentence button[tabindex='0']").count() == 1
+        and figure.locator("input").input_value() == str(word)
+        and figure.locator(".ts-says").inner_text() == live["data"]["says"][word]
+    )
+
+
+def test_words_are_chosen_by_mouse_by_keys_and_by_the_slider(site: Path, browser: Any) -> None:
+    tab, figure, live = opened(browser, site)
+    last = len(live["data"]["states"]) - 1
+    words, chosen = (tab.locator(f".ts-sentence button{s}") for s in ("", "[aria-pressed=true]"))
+    assert words.count() == last + 1
+    assert chosen.get_attribute("data-point") == str(live["sliders"][0]["start"])
+    words.nth(2).click()
+    assert shows(tab, figure, live, 2)
+    for key, word in (
+        ("ArrowRight", 3),
+        ("ArrowLeft", 2),
+        ("Home", 0),
+        ("ArrowLeft", 0),
+        ("End", last),
+    ):
+        chosen.press(key)
+        assert shows(tab, figure, live, word)
+        assert tab.evaluate("document.activeElement.dataset.point") == str(word)
+    slider = figure.locator("input")
+    slider.press("ArrowLeft")
+    assert shows(tab, figure, live, last - 1)
+    assert slider.get_attribute("aria-valuetext") == live["sliders"][0]["words"][last - 1]
+    tab.close()
+
+
+def test_labels_and_ground_follow(site: Path, browser: Any) -> None:
+    tab, figure, live = opened(browser, site)
+    tab.locator(".ts-sentence button").nth(1).click()
+    state = live["data"]["states"][1]
+    for name, (x, y) in state["moves"].items():
+        moved = figure.locator(f".ts-{name}").get_attribute("transform")
+        assert numbers(moved) == [x, y]
+    opacity = figure.locator(".ts-between path").evaluate("p => getComputedStyle(p).opacity")
+    assert math.isclose(float(opacity), state["shade"], abs_tol=1e-3)
+    tab.close()
+
+
+def test_the_numbers_said_are_those_of_what_is_drawn(site: Path, browser: Any) -> None:
+    """The drawing is to scale, so that the library must find the same curvature in it."""
+    tab, _, live = opened(browser, site)
+    tab.close()
+    for state, told in zip(live["data"]["states"], live["data"]["says"], strict=True):
+        said = told.split("p₁ = ")[1]
+        p1, p2, q, degrees, inside, norm = (
+            float(re.search(pattern, "p₁ = " + said)[1])
+            for pattern in (
+                r"p₁ = ([\d.]+\d)", r"p₂ = ([\d.]+\d)", r"q = ([\d.]+\d)",
+                r"(\d+)° apart", r"\|Πz\| = ([\d.]+\d)", r"‖R‖ = ([\d.]+\d)",
+            )
+        )  # fmt: skip
+        zero = np.array(numbers(state["paths"]["a"])[:2])
+        tips = {
+            name: (np.array(numbers(state["paths"][f"{name}-head"])[:2]) - zero) * [1, -1]
+            for name in ("a", "b", "inside")
+        }
+        unit = np.linalg.norm(tips["a"])
+        a, b, z = (np.append(tips[name] / unit, 0) for name in ("a", "b", "inside"))
+        z[2] = math.sqrt(1 - z @ z)
+        edges = [numbers(state["paths"][name])[0:3:2] for name in ("p1", "p2", "others")]
+        width = edges[2][1] - edges[0][0]
+        shares = torch.tensor([[(right - left) / width] for left, right in edges[:2]]).double()
+        rows = (torch.tensor(v[None]) for v in (z, a, b))
+        ids = torch.zeros(1, dtype=torch.int64)
+        found = assemble(*rows, (shares[0], shares[1]), (ids, ids))
+        assert math.isclose(float(shares[0]), p1, abs_tol=0.01)
+        assert math.isclose(float(shares[1]), p2, abs_tol=0.01)
+        assert math.isclose(float(found.q), q, abs_tol=0.02)
+        assert math.isclose(math.degrees(math.acos(a @ b)), degrees, abs_tol=1.5)
+        assert math.isclose(np.linalg.norm(z[:2]), inside, abs_tol=0.015)
+        assert math.isclose(float(curvature_norm(found)), norm, rel_tol=0.05, abs_tol=0.01)
+
+
+def test_without_scripts_and_on_paper_the_point_of_largest_charge_is_seen(
+    site: Path, browser: Any
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    tab, figure, live = opened(context, site)
+    says, start = live["data"]["says"], live["sliders"][0]["start"]
+    charges = [float(re.search(r"q = ([\d.]+\d)", told)[1]) for told in says]
+    assert charges[start] == max(charges)
+    assert figure.locator("svg").is_visible()
+    assert figure.locator(".ts-says").inner_text() == says[start]
+    assert not figure.locator("input").is_visible()
+    assert tab.locator(".ts-sentence button").count() == 0
+    assert tab.locator(".ts-sentence .ts-chosen").get_attribute("data-point") == str(start)
+    context.close()
+    tab, figure, _ = opened(browser, site)
+    tab.emulate_media(media="print")
+    assert figure.locator(".ts-says").is_visible()
+    assert not figure.locator("input").is_visible()
+    tab.close()
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_it_asks_for_nothing_and_shifts_nothing(site: Path, browser: Any, width: int) -> None:
+    asked: list[str] = []
+    tab = browser.new_page(viewport={"width": width, "height": 900})
+    tab.on("request", lambda r: asked.append(r.url))
+    tab.route("**/planes.js", lambda route: route.abort())  # the page before its scripts
+    where = """[...document.querySelectorAll('.ts-sentence > *')]
+                 .map(x => x.getBoundingClientRect().toJSON())"""
+    tab.goto((site / PAGE).as_uri())
+    asleep = tab.evaluate(where)
+    tab.unroute("**/planes.js")
+    tab.reload()
+    assert tab.evaluate(where) == asleep
+    tab.evaluate("document.querySelectorAll('.ts-sentence button')[1].click()")
+    assert tab.evaluate(where) == asleep
+    for word in tab.locator(".ts-sentence button").all():
+        box = word.bounding_box()
+        assert box["height"] >= 44
+        assert box["width"] >= (44 if width < 600 else 10)
+    assert [u for u in asked if not u.startswith((site.as_uri(), "data:", "blob:"))] == []
+    tab.close()
+
+
+def test_its_data_are_small(site: Path) -> None:
+    found = re.search(
+        r'<metadata data-kind="planes">.*?</metadata>', (site / PAGE).read_text(), re.DOTALL
+    )
+    assert found
+    assert len(found[0]) < 200_000
