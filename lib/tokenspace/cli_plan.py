@@ -52,6 +52,6 @@ def plan(
         for each in found:
             typer.echo("\n".join(each.lines()) + "\n")
         if len(found) > 1:
-            typer.echo(forecast.together(found))
+            typer.echo(forecast.together([each.here for each in found], found[0].at_once))
     if refused := [each.refusal() for each in found if each.problems]:
         raise CapacityError("\n".join(refused))

@@ -18,7 +18,7 @@ from tokenspace.cli import app
 from tokenspace.errors import ParameterError
 from tokenspace.press import cost, costs_page, fit, forecast, formula, layout, machine, parameters
 from tokenspace.press.machine import Machine
-from tokenspace.press.plan import profile_values, profiles
+from tokenspace.press.plan import plans, profile_values, profiles
 from tokenspace.press.sweep_spec import read, sweeps
 from tokenspace.press.sync import twin
 from tokenspace.sources.sizes import Sizes
@@ -232,7 +232,27 @@ def test_a_plan_says_what_is_assumed_of_a_gpu() -> None:
 def test_notebooks_side_by_side_share_the_cores() -> None:
     both = forecast.forecasts(ROOT, NAMES[:2], "smoke", [], None, SIZES, LAPTOP)
     assert [each.machine.cores for each in both] == [2, 2]
-    assert forecast.together(both).startswith("2 notebooks, 2 at once: about ")
+    needed = [each.here for each in both]
+    longest = forecast.duration(max(each.time for each in needed))
+    assert forecast.together(needed, 2) == (
+        f"2 notebooks, 2 at once: about {longest}, nothing to download"
+    )
+
+
+def test_a_sweep_says_first_what_is_left_of_it(
+    root: Path, toy: cost.Costs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        forecast, "this_machine", lambda *_, **__: Machine("", 4, 100.0, 9.0, 9.0, 10.0)
+    )
+    runs = plans(root, "hub/toy", [{"rows": 1000}, {"rows": 100}, {"rows": 10}])
+    one, two, three = (2 + 1e-3 * rows**2 * 2 / 2 for rows in (1000, 100, 10))
+    said = forecast.sweep_total(root, runs, 2, SIZES)  # two cores each
+    assert said.startswith("3 runs, 2 at once: about")
+    assert forecast.duration(max(one, (one + two + three) / 2)) in said
+    for p in runs:
+        p.folder.mkdir(parents=True)
+    assert forecast.sweep_total(root, runs, 2, SIZES) == ""
 
 
 def test_the_command_refuses_with_code_2_and_prints_json(
@@ -307,3 +327,17 @@ def test_runs_are_set_beside_their_plan(
     assert "2002.0 /  1001.0 s = 2.00" in line
     assert "memory  2.10 /  2.10 GB = 1.00" in line
     assert costs_page.compare(toy, "hub/toy", about, {"rows": 1}, SIZES) is None  # an older page
+
+
+def test_the_books_page_has_every_notebook_at_both_profiles_and_its_run(tmp_path: Path) -> None:
+    name, footer = NAMES[0], {"threads": "1", "device": "cpu", "peak memory": "1.00 GB"}
+    about = {"profile": "smoke", "key": "0123456789", "seconds": 1234.0, "footer": footer}
+    (tmp_path / "environment.json").write_text(json.dumps(about))
+    (tmp_path / "params.yaml").write_text(json.dumps(values_at(name, "smoke")))
+    text = costs_page.page(ROOT, {name: tmp_path}, SIZES)
+    for each in layout.chapters(ROOT):
+        assert text.count(f"{{doc}}`/notebooks/{each}`") == 2
+    (row,) = (line for line in text.splitlines() if line.startswith(f"| {name} | smoke"))
+    assert "| 21 min |" in row
+    assert "estimates, not measurements" in text
+    assert costs_page.page(ROOT, {name: tmp_path}, SIZES) == text  # nothing of this machine in it

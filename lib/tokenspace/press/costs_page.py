@@ -22,14 +22,19 @@ SHOWN = ("classroom", "paper")
 INTRO = """\
 # What each page costs
 
-Before anything is fetched or run, `tokenspace plan PART/NOTEBOOK` says what a run will need:
-`notebooks/costs.yaml` counts its work from its parameters, and this table is made from the same
-numbers when the book is built. Times are for {machine}. The command measures one core of your
-machine and scales them. Take them as right within a factor of {factor}.
+Before anything is fetched or run, `tokenspace plan PART/NOTEBOOK` says what a run will need. It
+counts the work from the notebook's parameters, by the formulas of `notebooks/costs.yaml`. The
+tables below come from the same formulas, when the book is built. Their times are for {machine};
+the command measures one core of your machine and scales them. Take every time and memory to be
+right within a factor of {factor}.
 
-The profile `paper` needs a GPU where the table says so. **We had none to try it on.** Its times
-are estimates that assume {gpu} which does {shares}. None of it was measured. Sizes of public models
-are public knowledge; where a download is *partly assumed*, the Hub would have to be asked for one.
+The profile `paper` needs a GPU where the table says so. **We had none to try it on: those times are
+estimates, not measurements.** They assume {gpu}, which does
+
+{shares}
+
+Sizes of public models are public knowledge. Where a download is *partly assumed*, a size is known
+to the Hub alone, and `tokenspace plan` asks it.
 """
 BESIDE = """
 ## Planned and measured
@@ -45,7 +50,7 @@ def page(root: Path, runs: Mapping[str, Path], sizes: Sizes) -> str:
     text = INTRO.format(
         machine=costs.reference["name"],
         gpu=costs.gpu["name"],
-        shares=shares(costs),
+        shares="\n".join(f"- {each}" for each in shares(costs)),
         factor=f"{UNCERTAINTY:g}",
     )
     lines = [text]
@@ -67,7 +72,7 @@ def _given(folder: Path) -> dict[str, Any]:
 
 def _table(root: Path, costs: Costs, profile: str, sizes: Sizes) -> str:
     rows = []
-    for name in layout.chapters(root) or layout.notebooks(root):
+    for name in (n for n in layout.chapters(root) if n in costs.notebooks):
         values = plan(root, name, profile=profile).parameters
         slow, fast = (
             cost.estimate(costs, name, values, machine, sizes)

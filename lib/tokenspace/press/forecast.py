@@ -12,7 +12,7 @@ from tokenspace.press.cost import UNCERTAINTY, Costs, Estimate, Sizes
 from tokenspace.press.fit import size
 from tokenspace.press.machine import Machine, this_machine
 from tokenspace.press.parameters import split
-from tokenspace.press.plan import plan
+from tokenspace.press.plan import Plan, plan
 
 LONG = 3600.0  # seconds on a CPU from which a GPU is worth asking for
 
@@ -56,10 +56,10 @@ class Forecast:
         )
 
     def _gpu(self) -> str:
-        gpu = self.on_gpu
+        gpu, name, assumed = self.on_gpu, self.costs.gpu["name"], ", ".join(shares(self.costs))
         return (
             f"about {duration(gpu.time)} and {size(gpu.gpu_memory)} of its memory. An estimate, "
-            f"never measured: it assumes {self.costs.gpu['name']} that does {shares(self.costs)}"
+            f"never measured: it assumes {name} that does {assumed}"
         )
 
     def _downloads(self) -> list[str]:
@@ -142,14 +142,27 @@ def forecasts(
     return found
 
 
-def together(found: Sequence[Forecast]) -> str:
-    """Sum up runs that go side by side, one a core."""
-    workers = found[0].at_once
-    total = sum(each.here.time for each in found)
-    wall = max(total / workers, max(each.here.time for each in found))
-    downloads = {item.what: item.gigabytes for each in found for item in each.here.downloads}
+def together(needed: Sequence[Estimate], at_once: int, what: str = "notebooks") -> str:
+    """Sum up runs of which so many go side by side."""
+    times = [each.time for each in needed]
+    wall = max(sum(times) / at_once, *times, 0.0)
+    downloads = {item.what: item.gigabytes for each in needed for item in each.downloads}
     travels = f"{size(sum(downloads.values()))} to download" if downloads else "nothing to download"
-    return f"{len(found)} notebooks, {workers} at once: about {duration(wall)}, {travels}"
+    return f"{len(needed)} {what}, {at_once} at once: about {duration(wall)}, {travels}"
+
+
+def sweep_total(root: Path, plans: Sequence[Plan], workers: int | None, sizes: Sizes) -> str:
+    """Say what is left of a sweep, on machines like this one; nothing where no costs are known."""
+    new = [p for p in plans if not p.folder.is_dir()]
+    if not new or not (root / "notebooks" / cost.FILE).is_file():
+        return ""
+    costs, here = cost.read(root), this_machine(root / "build")
+    if new[0].notebook not in costs.notebooks:
+        return ""
+    at_once = min(workers or here.cores, len(new))
+    each = replace(here, cores=max(1, here.cores // at_once))
+    needed = [cost.estimate(costs, p.notebook, p.parameters, each, sizes) for p in new]
+    return together(needed, at_once, "runs" if len(new) > 1 else "run")
 
 
 def gpu_matters(here: Estimate, on_gpu: Estimate) -> bool:
@@ -165,10 +178,10 @@ def hardware(here: Estimate, on_gpu: Estimate, costs: Costs) -> str:
     return f"{'GPU' if count == 1 else f'{count} GPUs'}, {size(on_gpu.gpu_memory)}"
 
 
-def shares(costs: Costs) -> str:
+def shares(costs: Costs) -> list[str]:
     """Say what is assumed of the GPU: which share of its peak each kind of work reaches."""
     kinds = costs.gpu["kinds"].values()
-    return ", ".join(f"{k['for']} at {k['used']:.0%} of {k['tflops']} TFLOP/s" for k in kinds)
+    return [f"{k['for']} at {k['used']:.0%} of {k['tflops']} TFLOP/s" for k in kinds]
 
 
 def leading(needed: Estimate, count: int = 3) -> str:
