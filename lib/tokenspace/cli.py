@@ -1,6 +1,5 @@
 """The `tokenspace` command. What a command needs is imported inside it, so that help is quick."""
 
-import json
 import os
 import signal
 import sys
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from tokenspace import cli_plan, cli_read, cli_runs, cli_teach
+from tokenspace import cli_plan, cli_read, cli_runs, cli_teach, options
 from tokenspace.errors import ParameterError, RunError, TokenspaceError
 from tokenspace.options import Device, Difference, Force, Jobs, Json, Place, Profile, Timeout
 
@@ -150,7 +149,7 @@ def claims(
         else:
             found += done.claims()
     if as_json:
-        typer.echo(json.dumps(found, indent=1, ensure_ascii=False))
+        options.echo_json(found)
     else:
         from tokenspace.console import show_claims
 
@@ -177,13 +176,11 @@ def dimension(
     TABLE is a packaged table's name (`tokenspace tables`), a .gguf, .safetensors or .npy file, or
     the id of a public model on the Hugging Face Hub. JSON is an object for one TABLE, else a list.
     """
-    import torch
-
     from tokenspace.console import show_reading
     from tokenspace.hub import read_dimension
     from tokenspace.sources import load_table
 
-    place = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    where = options.place(device)
     found, errors = [], []
     for name in tables:
         try:
@@ -193,7 +190,7 @@ def dimension(
                 queries=queries,
                 seed=seed,
                 controls=controls,
-                device=place,
+                device=where,
                 progress=sys.stderr.isatty() and not as_json,
             )
         except TokenspaceError as error:
@@ -205,7 +202,7 @@ def dimension(
         if not as_json:
             show_reading(reading, table.origin)
     if as_json:
-        typer.echo(json.dumps(found[0] if len(tables) == 1 else found, indent=1, allow_nan=False))
+        options.echo_json(found[0] if len(tables) == 1 else found)
     if errors:
         raise RunError("\n".join(errors))
 
@@ -220,7 +217,7 @@ def tables(as_json: Json = False) -> None:
 
     found = packaged_tables()
     if as_json:
-        typer.echo(json.dumps([{**asdict(t), "installed": t.installed} for t in found], indent=1))
+        options.echo_json([{**asdict(t), "installed": t.installed} for t in found])
     else:
         show_tables(found)
 

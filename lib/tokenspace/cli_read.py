@@ -1,12 +1,11 @@
 """The command that reads a text of one's own: `tokenspace curvature`."""
 
-import json
 import time
 from typing import Annotated
 
 import typer
 
-from tokenspace.options import Device, Json
+from tokenspace.options import Device, Json, echo_json, place
 
 
 def curvature(
@@ -22,14 +21,11 @@ def curvature(
 
     TEXT is a sentence in quotes. Exits with 2 for a blank or too long text.
     """
-    import torch
-
     from tokenspace.console import show_sentence
     from tokenspace.curvature import load_reader, read_sentence
 
-    place = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     began = time.perf_counter()
-    reader = load_reader(model, device=place)
+    reader = load_reader(model, device=place(device))
     told = {
         "model": model,
         "text": text,
@@ -39,6 +35,6 @@ def curvature(
         "seconds": round(time.perf_counter() - began, 2),
     }
     if as_json:
-        typer.echo(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False))
+        echo_json(told)
     else:
         show_sentence(told)

@@ -1,13 +1,12 @@
 """The commands for many runs: `tokenspace sweep`, `tokenspace runs` and `claims --diff`."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tokenspace.errors import ParameterError, RunError
-from tokenspace.options import Json, Place, Timeout
+from tokenspace.options import Json, Place, Timeout, echo_json
 
 if TYPE_CHECKING:
     from tokenspace.press.runs import Stored
@@ -67,7 +66,7 @@ def list_runs(notebooks: Notebooks = None, as_json: Json = False) -> None:
 
     found = _of(notebooks, stored(find_root()))
     if as_json:
-        typer.echo(_json([run.record() for run in found]))
+        echo_json([run.record() for run in found])
     else:
         show_runs(found)
 
@@ -85,7 +84,7 @@ def show(
 
     about = describe(find(find_root(), key))
     if as_json:
-        typer.echo(_json(about))
+        echo_json(about)
     else:
         show_run(about)
 
@@ -122,7 +121,7 @@ def compare(root: Path, before: str, after: str, *, as_json: bool) -> int:
 
     found = changes.compare(root, before, after)
     if as_json:
-        typer.echo(_json(found.record()))
+        echo_json(found.record())
     else:
         show_comparison(found)
     return int(found.verdicts > 0)
@@ -135,7 +134,3 @@ def _of(notebooks: list[str] | None, found: "list[Stored]") -> "list[Stored]":
             names = ", ".join(sorted(known)) or "none"
             raise ParameterError(f"no such runs of {name!r} (there are of: {names})")
     return [run for run in found if not notebooks or run.notebook in notebooks]
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False)

@@ -1,6 +1,7 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what they do alike with them."""
 
-from typing import Annotated, Literal
+import json
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,3 +21,20 @@ Jobs = Annotated[int | None, typer.Option(min=1, help="Notebooks at once; defaul
 Force = Annotated[bool, typer.Option("--force", help="Run again what was run before.")]
 Timeout = Annotated[float | None, typer.Option(min=0.1, help="Seconds each notebook may take.")]
 Place = Annotated[Device | None, typer.Option(help="Where to compute.")]
+
+
+def place(device: str) -> str:
+    """Choose where to compute, a GPU for `auto` if there is one; `ParameterError` without it."""
+    import torch
+
+    from tokenspace.press.plan import check_device
+
+    check_device(device)
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def echo_json(value: Any) -> None:
+    """Print JSON; a number that JSON can't hold is an error."""
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))

@@ -92,7 +92,7 @@ def plans(
     by_profile = parameters.resolve(declared, by_profile, name, origin=f"profile {profile}")
     by_device = {}
     if device is not None:
-        _check_device(device)
+        check_device(device)
         by_device["device"] = device
     digest = source_digest(root, source, page)
     found = []
@@ -117,7 +117,8 @@ def plans(
     return found
 
 
-def _check_device(device: str) -> None:
+def check_device(device: str) -> None:
+    """Raise `ParameterError` for a device that is unknown, or that torch doesn't see."""
     if device not in ("auto", "cpu", "cuda"):
         raise ParameterError(f"device is {device!r}; use auto, cpu or cuda")
     if device == "cuda":
