@@ -12,6 +12,7 @@ import yaml
 from jupytext.compare import compare_notebooks
 
 from tokenspace.press import layout, parameters
+from tokenspace.press.editions import Student
 from tokenspace.press.keys import code
 from tokenspace.press.plan import plan, profiles
 from tokenspace.press.sync import dumps, install_line, twin, with_check
@@ -97,13 +98,62 @@ def test_a_reader_knows_who_speaks(name: str) -> None:
         assert re.search(rf"^:class: {voice}\b", prose(name), flags=re.MULTILINE), voice
 
 
-def test_exercises_have_solutions(name: str) -> None:
+def test_exercises_are_graded_and_have_solutions(name: str) -> None:
     text = prose(name)
-    posed = re.findall(r"\{exercise\}[^\n]*\n:label: (\S+)", text)
+    posed = re.findall(r"\{exercise\} (.*)\n:label: (\S+)", text)
     solved = re.findall(r"\{solution(?:-start)?\} (\S+)", text)
-    assert 3 <= len(posed) <= 5
-    assert sorted(posed) == sorted(solved)
+    assert 4 <= len(posed) <= 6
+    assert sorted(label for _, label in posed) == sorted(solved)
     assert text.count("{solution-start}") == text.count("{solution-end}")
+    titles = [re.fullmatch(r"(★{1,3}) \S.*", title) for title, _ in posed]
+    assert all(titles), posed
+    grades = [len(title[1]) for title in titles if title]
+    assert grades == sorted(grades)
+    assert {1, 2, 3} == set(grades)
+
+
+def test_exercises_are_referred_to_where_the_page_raises_them(name: str) -> None:
+    before, exercises = re.split(r"^## Exercises$", prose(name), flags=re.MULTILINE)
+    posed = set(re.findall(r"^:label: (ex-\S+)", exercises, flags=re.MULTILINE))
+    referred = set(re.findall(r"\{ref\}`[^`<]*<(ex-[\w-]+)>`", before))
+    assert referred == posed
+
+
+def test_solutions_can_be_left_out_and_are_checked(name: str) -> None:
+    """Every cell of a solution has an answer to leave out, and a check that outlives it."""
+    label = ""
+    for cell in page(name).cells:
+        found = re.search(r"\{solution-start\} (\S+)", cell.source)
+        if cell.cell_type == "markdown":
+            label = found[1] if found else "" if "{solution-end}" in cell.source else label
+            continue
+        marks = re.findall(r"^ *# (BEGIN|END) SOLUTION(: \S.*)?$", cell.source, flags=re.MULTILINE)
+        assert bool(marks) == bool(label), cell.source
+        assert [mark for mark, _ in marks] == ["BEGIN", "END"] * (len(marks) // 2), label
+        assert all(bool(hint) == (mark == "BEGIN") for mark, hint in marks), label
+        if label:
+            answered = cell.source.rsplit("# END SOLUTION", 1)[1]
+            assert re.search(rf'expect\(\s*"{label}"', answered), label
+
+
+def test_a_solution_left_out_says_what_is_missing(name: str) -> None:
+    """A student's cell fails with the exercise's title, label and hint."""
+    student, _ = Student().preprocess(page(name), {})
+    whole = {cell.id: cell.source for cell in page(name).cells}
+    starters = [c for c in student.cells if c.cell_type == "code" and c.source != whole.get(c.id)]
+    said = []
+    for cell in starters:
+        body = ast.parse(cell.source).body
+        for node in body:  # what a function lacks is missed where the cell calls it
+            if isinstance(node, ast.FunctionDef) and "NotImplementedError" in ast.unparse(node):
+                others = [n for other in body if other is not node for n in ast.walk(other)]
+                assert any(isinstance(n, ast.Name) and n.id == node.name for n in others), node.name
+        for line in re.findall(r"raise NotImplementedError\(.*\)", cell.source):
+            with pytest.raises(NotImplementedError, match=r"★ .+ \(ex-[\w-]+\): .") as error:
+                exec(line, {})
+            said.append(str(error.value))
+    posed = re.findall(r"^:label: (ex-\S+)", prose(name), flags=re.MULTILINE)
+    assert {label for label in posed if any(f"({label})" in each for each in said)} == set(posed)
 
 
 def test_cells_are_short_and_import_the_installed_package(name: str) -> None:
