@@ -1269,12 +1269,14 @@ def draw_grams(axes, i):
 pictures, seen = {}, None
 for i in frames:
     seen = plane(climb.embeddings[i, watched], seen)
-    figure = plt.figure(figsize=(7.6, 5.2))
+    figure = plt.figure(figsize=(7.6, 5.2), layout="none")  # or panels would move between frames
     first_half, second_half = figure.subfigures(1, 2, wspace=0)
     second_half.set_gid("ts-second")
-    draw_rows(*first_half.subplots(2, 1, height_ratios=[1.35, 1]), i, seen)
+    place = {"left": 0.16, "right": 0.97, "top": 0.94, "bottom": 0.1, "hspace": 0.08}
+    draw_rows(*first_half.subplots(2, 1, height_ratios=[1.35, 1], gridspec_kw=place), i, seen)
+    place |= {"left": 0.06, "right": 0.96, "bottom": 0.02, "hspace": 0.14, "wspace": 0.1}
     grid = [["rows"] * 3, [0, 1, 2]]
-    draw_grams(second_half.subplot_mosaic(grid, height_ratios=[2.1, 1]), i)
+    draw_grams(second_half.subplot_mosaic(grid, height_ratios=[2.2, 1], gridspec_kw=place), i)
     pictures[f"step {int(climb.steps[i])}, {leads[i]}"] = figure
 page.show(
     pictures,
@@ -1641,7 +1643,7 @@ page.claim(
 # Two numbers share a label when $a x = b y$ with $x, y \le 20$. That has many solutions when $a/b$ is a ratio of small numbers: with $a/b = p/q$ in lowest terms there are $\lfloor 20 / \max(p, q) \rfloor$ of them. So $a = 2b$ is the closest any two numbers come, and 19 and 20 share a single label.
 
 # %%
-# Your prediction: two different numbers from 1 to 20.
+# Your prediction `alike`: a pair of different numbers from 1 to 20, as in (3, 7).
 # BEGIN SOLUTION: when do a·x = b·y have many solutions with x and y up to 20?
 alike = (6, 12)
 # END SOLUTION
@@ -1682,7 +1684,7 @@ page.say(
 # Exactly when $M$ divides $N$. Given $x_1 = a$, the label is $a$ plus a residue of $\{1, \dots, N\}$ mod $M$. If $M$ divides $N$ every residue occurs $N/M$ times, whatever $a$ is. If not, some residues occur once more than others; those of $a$ and $a + 1$ are the same pattern shifted by one, and a pattern that is not constant on a cycle differs from its shift.
 
 # %%
-# Your prediction: the list of all M from 1 to 20 at which order 0 sees no difference.
+# Your prediction `blind_at`: the list of all M from 1 to 20 at which order 0 sees no difference.
 # BEGIN SOLUTION: when does every residue occur equally often among 1 to 20?
 blind_at = [1, 2, 4, 5, 10, 20]
 # END SOLUTION
@@ -1857,7 +1859,7 @@ page.say(f"Agreement of the rows with your order 0 after 160 steps: {span(own_ag
 # At the start order 1 is smaller by about $d^{-\gamma}$. But both grow, and order 1 has context rows to help it that grow as well, which the estimate leaves out. So a smaller factor should do.
 
 # %%
-# Your estimate: how many times smaller order 1 is than order 0 at the start, at width 64.
+# Your estimate `times_smaller`: order 0 over order 1 at the start, at width 64 and this γ.
 # BEGIN SOLUTION: one more factor of a context row, each entry of size d to the power -γ
 times_smaller = 64**gamma
 # END SOLUTION

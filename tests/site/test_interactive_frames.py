@@ -133,3 +133,29 @@ def test_sliders_are_as_high_as_a_finger_and_shift_nothing(
         assert control.is_enabled()
         assert control.bounding_box()["height"] >= 44
     tab.close()
+
+
+def test_the_orders_that_the_staircase_names_are_those_of_its_table(
+    site: Path, browser: Any
+) -> None:
+    page = BeautifulSoup((site / PAGE).read_text(), "html.parser")
+    held = page.select_one("#fig-climb metadata")
+    assert held is not None
+    told = json.loads(held.text)["sliders"][0]["words"]
+    assert [int(word.split()[1].strip(",")) for word in told] == sorted(
+        {int(word.split()[1].strip(",")) for word in told}
+    )
+    led = [word[-1] for word in told if not word.endswith("yet")]
+    route = [a for a, b in zip(led, ["", *led[:-1]], strict=True) if a != b]
+    γ = page.select_one("#fig-climb figcaption").text.split("γ = ")[1].split(",")[0]  # type: ignore[union-attr]
+    row = next(
+        row
+        for row in page.select("#tbl-staircase tbody tr")
+        if row.td.text.strip() == γ  # type: ignore[union-attr]
+    )
+    paths = row("td")[1].text.split(";")[0].strip().split("→")
+    assert route == [order for order in paths if order in route]
+    assert len(route) >= len(paths) - 1  # a short spell may fall between two frames
+    svg = page.select_one("#fig-climb svg")
+    assert svg is not None
+    assert len(svg("image")) == len(told) + 3  # the rows at each frame, and three signatures
