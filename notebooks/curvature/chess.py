@@ -1169,7 +1169,7 @@ state_claim(
 # The angle is uniform, so $\mathrm E\cos^2\theta = \tfrac12$, and the standard deviation of $|\cos\theta|$ is $\sqrt{1/2 - 4/\pi^2} \approx .31$. A dozen pairs are enough. A significance test tells whether a difference is chance, not whether it means something.
 
 # %%
-# Your predictions.
+# Your predictions `mean_square`, of cos²θ, and `deviation`, of |cos θ|.
 # BEGIN SOLUTION: the angle is uniform; a variance is a mean square less the square of a mean
 mean_square = 0.5
 deviation = math.sqrt(1 / 2 - (2 / math.pi) ** 2)
@@ -1209,7 +1209,7 @@ expect(
 # 32 of the facts hold, so it is right in $704/736 \approx 96\,\%$. Ask for the accuracy of the commonest answer, fact by fact, and for a measure that doesn't reward it: balanced accuracy, or the area under the ROC curve, within positions at the same move number ({numref}`tbl-probes`).
 
 # %%
-# Your prediction: a share between 0 and 1.
+# Your prediction `right_by_never`: a share between 0 and 1.
 # BEGIN SOLUTION: how many of the facts hold when every piece is in its place?
 right_by_never = 1 - 32 / 736
 # END SOLUTION
@@ -1286,6 +1286,7 @@ page.say(
 # The solution is the opening of the Ruy Lopez. Sensible games keep more pieces on the board in usual places than random ones, and positions soon look unlike anything the model was trained on.
 
 # %%
+# `own_moves`, a string.
 # BEGIN SOLUTION: a string of moves, as in "1. e4 e5 2. Nf3"; only queens may be made of pawns
 own_moves = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb3 d6 8. c3 O-O"
 # END SOLUTION
@@ -1368,7 +1369,7 @@ world = cv.fit_probes(at_to.points.z[~out], theirs[~out][:, asked_of]).world
 plane = cv.curvature(at_to.points[out]).plane()
 on_square = cv.by_square(cv.kappa(plane, world), asked_of)
 candidates = torch.zeros_like(on_square, dtype=torch.bool).scatter_(1, at_to.squares[out], True)
-# The κ ratio: mean over candidate squares, over the mean over all others.
+# The κ ratio `ratio_of_theirs`: mean over candidate squares, over the mean over all others.
 # BEGIN SOLUTION: on_square is (N, 64) with nan where a square has no fact; use nanmean
 ratio_of_theirs = float(on_square[candidates].nanmean() / on_square[~candidates].nanmean())
 # END SOLUTION
@@ -1436,6 +1437,7 @@ for when, tests in small_tests.items():
         continue
     for name, scale_of in (("worth", worth_of), ("reach", reach_of)):
         against_it = np.array([scale_of[kind] for kind in kinds])
+        # `rho`, a number.
         # BEGIN SOLUTION: Spearman's ρ of ratio_of and against_it; cv.rank_correlation
         rho = cv.rank_correlation(ratio_of, against_it)
         # END SOLUTION

@@ -707,7 +707,7 @@ page.say(
 # Zero, and nothing has been learned: $w^\top R w = 0$ for every skew matrix. The next page needs this, because cosines with $Rw$ have a second artefact: all $Rw$ lie in one plane.
 
 # %%
-# Your prediction: the mean of |cos(w, Rw)|.
+# Your prediction `mean_cosine`: the mean of |cos(w, Rw)|.
 # BEGIN SOLUTION: R is skew, so what is the number w·Rw equal to when it is transposed?
 mean_cosine = 0.0
 # END SOLUTION
@@ -740,7 +740,8 @@ expect(
 # Almost in the plane, $D$ is nearly 0 and the first part of {eq}`eq-closed`, linear in $q$, is all there is: one half. At right angles $\Pi_{ab}z = 0$, and the second part, quadratic in $q$, is all: a quarter. Between, the factor lies between.
 
 # %%
-# Your prediction: ‖R‖ at half the charge over ‖R‖ at the whole, for the two states.
+# Your predictions `factor_in_plane` and `factor_across`: ‖R‖ at half the charge over ‖R‖ at the
+# whole, for the two states.
 # BEGIN SOLUTION: which of the two parts of the squared norm is left in each case?
 factor_in_plane = 0.5
 factor_across = 0.25
@@ -781,7 +782,8 @@ page.say(f"Almost in the plane: {float(change[0]):.3f}; at right angles: {float(
 # $B$ changes sign, and with it $A$. The plane's basis, made of $Pa$ and then $Pb$, changes orientation. The part linear in $B$ changes sign twice, so it stays; the quadratic part only once. The norm stays, because the parts are orthogonal.
 
 # %%
-# The sign, 1 or -1, that each gets when v1 and v2 change places.
+# `sign_of_form`, `sign_of_linear`, `sign_of_quadratic`: 1 or -1, what A and the parts of R that are
+# linear and quadratic in q are multiplied by when v1 and v2 change places.
 # BEGIN SOLUTION: B is odd in the two rows; the pair e1, e2 changes orientation as well
 sign_of_form = -1
 sign_of_linear = 1
@@ -870,7 +872,7 @@ page.say(f"Median ratio to ‖R‖: {ratio_of_trace:.3f}.")
 # With $g = a\cdot b$ one has $D_0^2 = 1 - g^2$. The squared length of $\Pi_{ab} z$ is $\big((z\cdot a)^2 + (z\cdot b)^2 - 2g\,(z\cdot a)(z\cdot b)\big)/D_0^2$, and $D^2 = D_0^2\,(1 - |\Pi_{ab} z|^2)$, the area of the two rows times the height of $z$ above it.
 
 # %%
-# Your sentence; at the smoke profile its words must be among those of PROMPTS.
+# Your `sentence`, a string; an untrained model knows the words of PROMPTS only.
 # BEGIN SOLUTION: anything that the model could go on with in more than one way
 sentence = "The old man looked at the river and the cat sat on the"
 # END SOLUTION

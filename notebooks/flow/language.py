@@ -1352,7 +1352,8 @@ page.claim(
 # Each point costs $K + 1$: 64, 32, 16 and 8 points. With the released times schedule C leaves 7 points. The oracle is right at once and can only lose by larger steps; what separates the trained model from the source is its own error, and {numref}`fig-nfe` is nearly flat there.
 
 # %%
-# Your prediction: the number of points at each K, schedule A, 64 evaluations.
+# Your prediction `points_left`, {0: a number, 1: a number, 3: a number, 7: a number}: points of the
+# sampler at each K, schedule A, 64 evaluations.
 # BEGIN SOLUTION: what does one point cost, with its first guess and K refinements of it?
 points_left = {0: 64, 1: 32, 3: 16, 7: 8}
 # END SOLUTION
@@ -1386,7 +1387,7 @@ page.say(f"Schedule C with K = 100 on the released times: {left} points.")
 # $D$ is a mean of two points of the hull for $0 \le w \le 1$, and an extrapolation above. $w = 0$ is no self-conditioning, $w = 1$ an ordinary one. The oracle doesn't look at its condition, so $\mu(x, D_0) = D_0$ and nothing changes at any $w$.
 
 # %%
-# Your predictions.
+# Your predictions `largest_w` and `change_of_oracle`, the largest change of a coordinate.
 # BEGIN SOLUTION: write D as a mean of two points; and does the exact posterior read its condition?
 largest_w = 1.0
 change_of_oracle = 0.0
@@ -1507,6 +1508,7 @@ page.say(
 # The shuffled line is much dearer, since most pairs of letters are rare. A line by Shakespeare and one of today cost about the same: pairs know spelling, not style.
 
 # %%
+# `own_line`, a string.
 # BEGIN SOLUTION: small letters and blanks
 own_line = "we walked along the river and talked about the weather"
 # END SOLUTION
@@ -1559,6 +1561,7 @@ def tempered(tau):
 
     def denoiser(x, gamma, condition):
         found_here = mu["hull"](x, gamma, condition)
+        # `logits`: those of a predictor with f**tau in place of f, of the shape of found_here.logits
         # BEGIN SOLUTION: flow.leave_one_out gives log f; flow.log_kernel the kernel's logarithm
         log_f = flow.leave_one_out(found_here.logits, x, gamma, E)
         logits = tau * log_f + flow.log_kernel(x, *flow.preserving(gamma), E)

@@ -1411,7 +1411,7 @@ def coarse(w):
     # END SOLUTION
 
 
-swept = {w: coarse(w) for w in (0.0, 0.1, 0.2, 0.4)}
+swept = {w: coarse(w) for w in (0.0, 0.1, 0.15, 0.4)}
 expect(
     "ex-coarse",
     swept[0.0].nll,

@@ -1717,7 +1717,8 @@ page.claim(
 # Captured tokens read a number that goes as $\sqrt D$. They contribute $w\,\overline m$ with $\overline m = 1/\hat d_{\text{captured}}$ to $1/\hat d$, which is small already; halving it once more changes the sum little. The free tokens carry $1/\hat d$, and they know nothing of $D$.
 
 # %%
-# Your prediction: readings at four times the width, over those at the old one.
+# Your predictions `captured_factor` and `table_factor`: readings at four times the width, over
+# those at the old one.
 # BEGIN SOLUTION: how does D enter the formula for captured tokens? Who carries 1/d of the table?
 captured_factor = 2.0
 table_factor = 1.0
@@ -1736,7 +1737,7 @@ expect(
     captured_factor,
     captured_new / captured_old,
     within=0.4,
-    mistakes={"the factor of D itself, not of its root": 4, "no change": 1},
+    mistakes={"the factor of the width itself": 4, "no change": 1},
     hint="put 4 D for D into the formula of a captured token's reading",
 )
 expect(
@@ -1769,7 +1770,7 @@ page.say(
 # By {eq}`eq-pareto` with $t = 10\,d$ the share is $1 - e^{-1/10}$, whatever $d$. In the measurement the reading stands for $d$, so that the bias of the reading drops out.
 
 # %%
-# Your prediction: the share of rows above ten times the dimension, for each dimension.
+# Your prediction `shares`, {2: a share, 5: a share}: of rows above ten times the dimension.
 # BEGIN SOLUTION: put t = 10 d into the law of LID at two neighbours
 shares = {2: 1 - math.exp(-0.1), 5: 1 - math.exp(-0.1)}
 # END SOLUTION
@@ -1943,7 +1944,8 @@ page.say(
 # With fewer than $k$ short rows the $k$-th neighbour of a captured token is still a fellow, well beyond the short rows, so all the ratios $r_k/r_j$ of {eq}`eq-lid` are large and the reading falls. With the $k$-th short row all $k$ distances are nearly equal, and it jumps.
 
 # %%
-# Your prediction: how many short rows set off the reading at each number of neighbours.
+# Your prediction `rows_needed`, {5: a number, 10: a number, 20: a number}: how many short rows set
+# off the reading at each number of neighbours.
 # BEGIN SOLUTION: which of the k distances in LID_k must belong to a short row for ratios near 1?
 rows_needed = {5: 5, 10: 10, 20: 20}
 # END SOLUTION

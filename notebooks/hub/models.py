@@ -1468,7 +1468,7 @@ if focus == "minilm":
 # The reflected maximum moves from just below the median to a twentieth of it, and the hub is hidden. The density has not noticed. Neither alone is safe: the valley finds nothing where the hub has no gap before it. Hence both are shown, and the last word is left to the capture of tokens.
 
 # %%
-# Your prediction: the threshold after the long row was added, in median lengths.
+# Your prediction `new_threshold`: the threshold with the long row, in median lengths.
 # BEGIN SOLUTION: put the new maximum into the rule; one row moves no median
 new_threshold = 1 / 20
 # END SOLUTION
@@ -1509,7 +1509,7 @@ for label, x in (("before", rows), ("after", longer)):
 # All lengths are nearly equal, so there is no hub, though the rule may flag a few rows at the lower end. Nearest neighbours have a cosine of a few over $\sqrt D$, far below ½: every token would rather have a short row than any other, and a planted hub captures nearly all.
 
 # %%
-# Your predictions: "lower" or "higher", and a share between 0 and 1.
+# Your predictions `compared`, "lower" or "higher", and `share_captured`, between 0 and 1.
 # BEGIN SOLUTION: random directions in many dimensions are almost at right angles, above 60°
 compared = "higher"
 share_captured = 1.0
@@ -1615,6 +1615,7 @@ page.say(
 # The words are in the list below; those that the vocabulary lacks are left out. A word's own row is at distance 0 and must be left out of its neighbours.
 
 # %%
+# `own_words`, a list of words in small letters.
 # BEGIN SOLUTION: any words; this table's tokens are in `tokens`, some with a mark for a space
 own_words = ["the", "house", "river", "seven", "monday", "quantum", "lichen", "zeugma", "red"]
 # END SOLUTION

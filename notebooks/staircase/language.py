@@ -1264,7 +1264,8 @@ page.claim(
 # The bigram clone has the text's pairs, so the first is the same; of three tokens in a row it knows only the pairs, so the third is harder to guess than in the text. The trigram clone keeps both.
 
 # %%
-# Your predictions: "same", "higher" or "lower" than in the text, given 1 and given 2 tokens before.
+# Your predictions `bigram_clone` and `trigram_clone`: each a pair of "same", "higher" or "lower"
+# than in the text, of the entropy given 1 and given 2 tokens before.
 # BEGIN SOLUTION: which runs of 2 and of 3 tokens does a clone have in common with the text?
 bigram_clone = ("same", "higher")
 trigram_clone = ("same", "same")
@@ -1303,7 +1304,7 @@ for kind, mine in (("bigram clone", bigram_clone), ("trigram clone", trigram_clo
 # It is 1, up to sampling. On the clone $\varphi_\alpha(\nu,\beta) = P(\nu\mid\alpha)\,b_\alpha(\beta)$, so $\varphi_\alpha v = (b_\alpha\cdot v)\,\varphi^{\text{nt}}_\alpha$: a multiple of order 0, whose cosines are those of order 0 whenever all $b_\alpha\cdot v$ have one sign. No $v > 0$ can make the probe do better than order 0 there. On the text the product doesn't hold, and the agreement is lower.
 
 # %%
-# Your predictions: the agreement on the clone, and "higher" or "lower" for the text.
+# Your predictions `on_clone`, an agreement, and `on_text`, "higher" or "lower" than that.
 # BEGIN SOLUTION: given α, the clone's past and future are independent; what does v then change?
 on_clone = 1.0
 on_text = "lower"
@@ -1442,7 +1443,7 @@ for value, cosine in zip(first_gammas, cosines.tolist(), strict=True):
 # The solution reads the page's text backwards. Then its signature is about what comes *before* a letter, and vowels still find each other, since vowels and consonants alternate in both directions.
 
 # %%
-# Your text, a string. From a file: Path("mine.txt").read_text()
+# Your text `own_text`, a string. From a file: Path("mine.txt").read_text()
 # BEGIN SOLUTION: paste some pages between triple quotes, or read a file
 own_text = excerpt[:30_000][::-1]
 # END SOLUTION
