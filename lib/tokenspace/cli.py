@@ -232,10 +232,11 @@ def book(
     quiet: Annotated[bool, typer.Option("--quiet", help="Hide Sphinx's own lines.")] = False,
 ) -> None:
     """Run what changed and build the site; prints its first page as the last line."""
-    from tokenspace.press import bench, layout, sweep_results
+    from tokenspace.press import bench, costs_page, layout, sweep_results
     from tokenspace.press.book import build_book
     from tokenspace.press.runner import run_notebooks
     from tokenspace.press.scoreboard import scoreboard
+    from tokenspace.sources.sizes import Sizes
 
     root = layout.find_root()
     runs = run_notebooks(
@@ -250,5 +251,6 @@ def book(
     folders: dict[str, Path] = {run.notebook: run.folder for run in runs}
     page = scoreboard(folders, layout.part_titles(root))
     out = root / "build" / "book"
-    pages = bench.pages(root) | sweep_results.pages(root)
+    costs = costs_page.page(root, folders, Sizes(network=False))
+    pages = {"costs": costs} | bench.pages(root) | sweep_results.pages(root)
     typer.echo(build_book(root, folders, page, out, pages=pages, quiet=quiet))

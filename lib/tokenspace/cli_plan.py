@@ -1,12 +1,11 @@
 """The command `tokenspace plan`: what runs would cost, before anything is fetched or run."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from tokenspace.errors import CapacityError, ParameterError
-from tokenspace.options import Json, Place, Profile
+from tokenspace.options import Json, Place, Profile, echo_json
 
 
 def plan(
@@ -47,7 +46,7 @@ def plan(
         root, notebooks or layout.notebooks(root), profile, parameter or [], device, sizes
     )
     if as_json:
-        typer.echo(json.dumps([each.record() for each in found], indent=1, ensure_ascii=False))
+        echo_json([each.record() for each in found])
     else:
         for each in found:
             typer.echo("\n".join(each.lines()) + "\n")

@@ -38,12 +38,16 @@ def sweep(
     SPEC.yaml is a file, or the name of one in notebooks/sweeps. What is done isn't repeated: call
     it again to go on. Exits with 2 for a refused parameter, 1 when a run failed.
     """
-    from tokenspace.press import sweep_results, sweep_spec
+    from tokenspace.press import forecast, sweep_results, sweep_spec
     from tokenspace.press.layout import find_root
     from tokenspace.press.sweep import run_sweep
+    from tokenspace.sources.sizes import Sizes
 
     root = find_root()
     wanted = sweep_spec.read(sweep_spec.find(root, spec), profile=profile)
+    plans = wanted.plans(root, device=device)
+    if total := forecast.sweep_total(root, plans, workers, Sizes(network=False)):
+        typer.echo(f"planned: {total}", err=True)
     outcomes = run_sweep(
         wanted, root, device=device, timeout=timeout, workers=workers, scheduler=scheduler
     )

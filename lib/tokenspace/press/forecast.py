@@ -173,7 +173,7 @@ def gpu_matters(here: Estimate, on_gpu: Estimate) -> bool:
 def hardware(here: Estimate, on_gpu: Estimate, costs: Costs) -> str:
     """Name the hardware that a run asks for."""
     if not gpu_matters(here, on_gpu):
-        return "CPU, no GPU needed"
+        return "CPU"
     count = max(1, math.ceil(on_gpu.gpu_memory / costs.gpu["gigabytes"]))
     return f"{'GPU' if count == 1 else f'{count} GPUs'}, {size(on_gpu.gpu_memory)}"
 
