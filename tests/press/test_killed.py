@@ -1,28 +1,24 @@
 """What is killed at any moment leaves nothing that a later command takes for a result."""
 
+import ast
 import json
 import multiprocessing
 import random
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import nbformat
-import pandas as pd
 import pytest
-import torch
 from typer.testing import CliRunner
 
 from tokenspace.cli import app
-from tokenspace.curvature.chessmodel import ChessRecipe, load_chess, save_chess, untrained_chess
-from tokenspace.errors import SourceError
-from tokenspace.flow import state as flow_state
-from tokenspace.press.book import stage
+from tokenspace.placing import placing
+from tokenspace.press import keys
 from tokenspace.press.runner import finished, run_notebooks
 from tokenspace.press.scoreboard import scoreboard
-from tokenspace.press.sync import write
-from tokenspace.staircase.state import Checkpoint, State
 
 Put = Callable[..., Path]
 
@@ -38,7 +34,7 @@ CELLS = (
 )
 
 fork = multiprocessing.get_context("forkserver")  # what the processes import is imported once
-fork.set_forkserver_preload(["tokenspace.press.runner", "torch"])
+fork.set_forkserver_preload(["tokenspace.press.runner", "tokenspace.placing"])
 
 
 def start(target: Callable[..., Any], *words: Any, **options: Any) -> Any:
@@ -116,3 +112,46 @@ def test_a_run_killed_at_ten_random_moments_is_never_half_read(
     run_notebooks(["hub/toy"], root=root, quiet=True, force=there)
     assert check(root)
     assert not partials(root)  # nothing that the killed ones left is left
+
+
+def rewrite(path: Path, size: int) -> None:
+    """Write a file of as, then of bs, for ever, in many small pieces."""
+    while True:
+        for letter in (b"a", b"b"):
+            with placing(path) as part, part.open("wb", buffering=0) as file:
+                for _ in range(size // 1000):
+                    file.write(letter * 1000)
+
+
+def test_a_file_that_was_being_written_is_the_one_before_or_the_one_after(tmp_path: Path) -> None:
+    """All results, checkpoints, tables of sweeps and kept downloads are written so."""
+    draw, path, left, size = random.Random(7), tmp_path / "state.pt", 0, 2_000_000
+    for _ in range(10):
+        process = start(rewrite, path, size)
+        while not path.exists():
+            time.sleep(0.002)
+        time.sleep(draw.uniform(0, 0.2))
+        process.kill()
+        process.join()
+        assert path.read_bytes() in (b"a" * size, b"b" * size)
+        left += len([p for p in tmp_path.iterdir() if p != path])
+        path.unlink()
+    assert left  # some were killed while they wrote
+
+
+WRITES = re.compile(r"(?:save_file|torch\.save|write_bytes|write_text|write_ipynb)\(")
+ASIDE = {"placing.py", "book.py", "kernel.py", "handout.py"}  # written in a folder not yet placed
+
+
+def test_every_result_and_state_is_placed() -> None:
+    """A function of the package that writes a file does it under `placing`."""
+    found = {
+        f"{path.name}: {function.name}"
+        for path in keys.PACKAGE.rglob("*.py")
+        if path.name not in ASIDE
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef)
+        and WRITES.search(text := ast.unparse(function).partition('"""')[2])
+        and "placing(" not in text
+    }
+    assert found == set()

@@ -211,6 +211,7 @@ def test_half_done_folders_of_dead_processes_are_swept(root: Path, put: Put) -> 
         ({"device": "tpu"}, "device is 'tpu'; use auto, cpu or cuda"),
         ({"profile": "clasroom"}, "no profile 'clasroom'; did you mean 'classroom'"),
         ({"profile": "wrong"}, "wrong.yaml: no notebook 'hub/toi'; did you mean 'hub/toy'"),
+        ({"profile": "twice"}, "twice.yaml: k is in line 2 and in line 3: keep one"),
         ({"profile": "odd"}, "odd.yaml: hub/toy must map parameters to values"),
         ({"profile": "typo"}, r"hub/toy \(profile typo\): unknown parameter 'kk'"),
     ],
@@ -220,6 +221,7 @@ def test_what_cannot_be_honoured_is_refused_before_anything_starts(
 ) -> None:
     put("hub/toy", "k: int = 0", "print(k)")
     profiles = {"wrong": "hub/toi: {k: 1}", "odd": "hub/toy: [1]", "typo": "hub/toy: {kk: 1}"}
+    profiles["twice"] = "hub/toy:\n  k: 1\n  k: 2"
     for name, text in profiles.items():
         (root / "notebooks" / "profiles" / f"{name}.yaml").write_text(text)
     with pytest.raises(ParameterError, match=message):

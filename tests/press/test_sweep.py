@@ -23,7 +23,7 @@ from tests.sources.hub_server import HubServer
 from tokenspace.errors import ParameterError
 from tokenspace.press import layout, sweep_results, sweep_spec
 from tokenspace.press.plan import profiles
-from tokenspace.press.sweep import Outcome, explained
+from tokenspace.press.sweep import Outcome, explained, run_sweep
 from tokenspace.sources.catalogue import hub_models
 
 Put = Callable[..., Path]
@@ -67,6 +67,7 @@ def spec(root: Path) -> Callable[[str], Path]:
         ("{notebook: hub/tyo, grid: {k: [1]}}", "no notebook 'hub/tyo'; did you mean 'hub/toy'?"),
         ("{notebook: hub/toy, profile: paper, grid: {k: [1]}}", "no profile 'paper'"),
         ("notebook: [", "mine.yaml: while parsing"),
+        ("notebook: hub/toy\ngrid:\n  k: [1]\n  k: [2]", "k is in line 3 and in line 4: keep one"),
     ],
 )
 def test_a_sweep_that_cannot_run_is_refused_before_anything_starts(
@@ -78,6 +79,22 @@ def test_a_sweep_that_cannot_run_is_refused_before_anything_starts(
     assert said in str(error.value)
     assert "mine" in str(error.value)
     assert not (root / "build").exists()
+
+
+def test_two_sweeps_of_one_file_name_do_not_share_their_results(
+    root: Path, put: Put, spec: Callable[[str], Path]
+) -> None:
+    put("hub/toy", "k: int = 0")
+    first = spec("{notebook: hub/toy, grid: {k: [1]}}")
+    second = root / "elsewhere" / first.name
+    second.parent.mkdir()
+    second.write_text("{notebook: hub/toy, grid: {k: [2]}}")
+    sweep_spec.read(first).reserve(root)
+    sweep_spec.read(first).reserve(root)
+    with pytest.raises(ParameterError, match=f"holds the results of {first}: give {second} ano"):
+        run_sweep(sweep_spec.read(second), root)
+    first.unlink()  # moved there, perhaps
+    sweep_spec.read(second).reserve(root)
 
 
 def test_values_are_read_as_the_notebook_declares_them(

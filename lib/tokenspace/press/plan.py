@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from tokenspace.errors import ParameterError
-from tokenspace.press import layout, parameters
+from tokenspace.press import layout, parameters, strict
 from tokenspace.press.keys import run_key, source_digest
 from tokenspace.press.sync import twin
 
@@ -47,7 +47,7 @@ def profile_values(root: Path, profile: str) -> dict[str, dict[str, Any]]:
         raise ParameterError(f"no profile {profile!r}{hint} (known: {', '.join(known) or 'none'})")
     path = root / "notebooks" / "profiles" / f"{profile}.yaml"
     try:
-        values = yaml.safe_load(path.read_text()) or {}
+        values = strict.load(path.read_text()) or {}
     except yaml.YAMLError as error:
         raise ParameterError(f"{path.relative_to(root)}: {error}") from None
     names = layout.notebooks(root)

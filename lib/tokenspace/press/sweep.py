@@ -12,6 +12,7 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tokenspace.errors import RunError, TokenspaceError
 from tokenspace.press.environment import cores
 from tokenspace.press.plan import Plan
 from tokenspace.press.progress import Report
+from tokenspace.press.results import read_claims
 from tokenspace.press.runner import COLOUR, THREADS, clear, run_notebooks
 from tokenspace.press.sweep_spec import Sweep, label
 
@@ -32,6 +34,11 @@ class Outcome:
     point: dict[str, Any]
     plan: Plan
     error: str | None
+
+    @cached_property
+    def claims(self) -> list[dict[str, Any]]:
+        """Read the run's claims, once; a failed run has none."""
+        return [] if self.error is not None else read_claims(self.plan.folder)
 
 
 def run_sweep(
@@ -49,6 +56,7 @@ def run_sweep(
     does. Raises `ParameterError` before anything starts, `RunError` when no cluster answers.
     """
     plans = sweep.plans(root, device=device)
+    sweep.reserve(root)
     new = [p for p in plans if not p.folder.is_dir()]
     labels = {p.key: label(point) for p, point in zip(plans, sweep.points, strict=True)}
     errors: dict[str, str] = {}

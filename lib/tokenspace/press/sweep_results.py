@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from tokenspace.press.claims import VERDICTS, interval, number
-from tokenspace.press.results import read_about, read_claims
+from tokenspace.press.results import read_about
 from tokenspace.press.sweep import Outcome
 from tokenspace.press.sweep_spec import Sweep
 from tokenspace.press.sync import write
@@ -22,17 +22,12 @@ TEXTS = (
 )
 
 
-def folder(root: Path, sweep: Sweep) -> Path:
-    """Give the folder of a sweep's results."""
-    return root / "build" / "sweeps" / sweep.name / sweep.profile
-
-
 def save(root: Path, sweep: Sweep, outcomes: list[Outcome]) -> Path:
     """Write `results.parquet`, `tables/*.parquet` and `summary.md`; returns the first's path.
 
     Each is written whole or not at all, and only when it says something new.
     """
-    place = folder(root, sweep)
+    place = sweep.folder(root)
     frame = table(outcomes)
     _write(place / "results.parquet", frame.to_parquet(index=False))
     for name, joined in page_tables(outcomes).items():
@@ -89,7 +84,7 @@ def _rows(outcome: Outcome) -> Iterator[dict[str, Any]]:
         "versions": ", ".join(f"{name} {v}" for name, v in about["versions"].items()),
         "device": about["footer"].get("device"),
     }
-    for claim in read_claims(plan.folder) or [{}]:
+    for claim in outcome.claims or [{}]:
         low, high = claim.get("band") or (None, None)
         same = ("source", "scale", "ours", "uncertainty", "verdict")
         found = {name: claim[name] for name in same if name in claim}
@@ -165,9 +160,8 @@ def _claims(outcomes: list[Outcome]) -> dict[str, dict[str, Any]]:
     """Give each claim once, as the first run that states it does."""
     found: dict[str, dict[str, Any]] = {}
     for outcome in outcomes:
-        if outcome.error is None:
-            for claim in read_claims(outcome.plan.folder):
-                found.setdefault(claim["id"], claim)
+        for claim in outcome.claims:
+            found.setdefault(claim["id"], claim)
     return found
 
 

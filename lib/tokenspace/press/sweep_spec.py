@@ -10,8 +10,10 @@ from typing import Any
 import yaml
 
 from tokenspace.errors import ParameterError
+from tokenspace.press import strict
 from tokenspace.press.layout import nearest
 from tokenspace.press.plan import PROFILE, Plan, plans
+from tokenspace.press.sync import write
 
 FIELDS = ("title", "notebook", "profile", "parameters", "grid", "list", "limit")
 LIMIT = 1000  # runs, unless the file says otherwise: a slip of a grid shouldn't fill a cluster
@@ -27,6 +29,23 @@ class Sweep:
     profile: str
     fixed: dict[str, Any]
     points: list[dict[str, Any]]
+    path: Path
+
+    def folder(self, root: Path) -> Path:
+        """Give the folder of the sweep's results."""
+        return root / "build" / "sweeps" / self.name / self.profile
+
+    def reserve(self, root: Path) -> None:
+        """Keep the folder for this file; raises `ParameterError` where it is another's."""
+        said, ours = self.folder(root).parent / "spec", str(self.path.resolve())
+        owner = said.read_text().strip() if said.is_file() else ours
+        if owner != ours and Path(owner).is_file():
+            raise ParameterError(
+                f"sweep {self.name}: {said.parent} holds the results of {owner}: give {ours} "
+                "another name"
+            )
+        said.parent.mkdir(parents=True, exist_ok=True)
+        write(said, ours + "\n")
 
     def plans(self, root: Path, *, device: str | None = None) -> list[Plan]:
         """Work out every run; raises `ParameterError` for what can't be run, before anything is."""
@@ -67,7 +86,7 @@ def read(path: Path, *, profile: str | None = None) -> Sweep:
     that are written out; with both, every point of the list is run at every point of the grid.
     """
     try:
-        spec = yaml.safe_load(path.read_text())
+        spec = strict.load(path.read_text())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ParameterError(f"{path}: {error}") from None
     try:
@@ -83,6 +102,7 @@ def read(path: Path, *, profile: str | None = None) -> Sweep:
             profile=profile or _text(spec, "profile", PROFILE),
             fixed=_mapping(spec.get("parameters") or {}, "parameters"),
             points=points(spec),
+            path=path,
         )
     except ParameterError as error:
         raise ParameterError(f"{path}: {error}") from None
