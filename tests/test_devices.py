@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tokenspace.curvature import curvature, reader_of
+from tokenspace.curvature.chessmodel import ChessRecipe, train_chess
 from tokenspace.curvature.generation import read
 from tokenspace.curvature.reader import lens
 from tokenspace.curvature.sensitivity import continue_greedily, swap_divergence
@@ -131,13 +132,20 @@ def geometry(device: str) -> Found:
     }
 
 
+def chess(device: str) -> Found:
+    recipe = ChessRecipe(width=8, layers=1, heads=1, games=4, plies=4, steps=3, batch=2)
+    losses: list[float] = []
+    model = train_chess(recipe, lambda step, loss: losses.append(loss), device=device)
+    return {"losses": torch.tensor(losses), "head": model.lm_head.weight.detach()}
+
+
 def generation(device: str) -> Found:
     reader = reader_of(tiny.llama().to(device))
     return {"ids": torch.tensor(continue_greedily(reader, [[0, 3, 2]], 4))}
 
 
 COMPUTATIONS: list[Callable[[str], Found]] = [
-    *(neighbours, dimension, staircase, decoder, flow, sampling, geometry)
+    *(neighbours, dimension, staircase, decoder, flow, sampling, geometry, chess)
 ]
 
 

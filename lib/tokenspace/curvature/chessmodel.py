@@ -102,21 +102,28 @@ def untrained_chess(recipe: ChessRecipe) -> Any:
 
 
 def train_chess(
-    recipe: ChessRecipe, report: Callable[[int, float], None] = lambda step, loss: None
+    recipe: ChessRecipe,
+    report: Callable[[int, float], None] = lambda step, loss: None,
+    *,
+    device: str = "cpu",
 ) -> Any:
     """Train a recipe's model on its games by AdamW with a one-cycle rate; `report` sees the loss.
+
+    The games and the order of batches are the same on every `device`; the model comes back to the
+    CPU.
 
     >>> tiny = ChessRecipe(width=8, layers=1, heads=1, games=4, plies=4, steps=2, batch=2)
     >>> train_chess(tiny).config.hidden_size
     8
     """
-    ids, labels = batch_of(random_games(recipe.games, recipe.seed + 1, recipe.plies, recipe.greed))
-    model = untrained_chess(recipe).train()
+    games = random_games(recipe.games, recipe.seed + 1, recipe.plies, recipe.greed)
+    ids, labels = (each.to(device) for each in batch_of(games))
+    model = untrained_chess(recipe).train().to(device)
     optimizer = torch.optim.AdamW(model.parameters(), recipe.rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.rate, recipe.steps)
     generator = torch.Generator().manual_seed(recipe.seed)
     for step in range(recipe.steps):
-        rows = torch.randint(len(ids), (recipe.batch,), generator=generator)
+        rows = torch.randint(len(ids), (recipe.batch,), generator=generator).to(device)
         loss = model(input_ids=ids[rows], labels=labels[rows], use_cache=False).loss
         optimizer.zero_grad()
         loss.backward()
@@ -124,7 +131,7 @@ def train_chess(
         optimizer.step()
         schedule.step()
         report(step, loss.item())
-    return model.eval()
+    return model.eval().cpu()
 
 
 def batch_of(games: Sequence[chess.Board]) -> tuple[Int64[Tensor, "N L"], Int64[Tensor, "N L"]]:

@@ -19,6 +19,7 @@ def main(
     steps: int = ChessRecipe.steps,
     greed: float = ChessRecipe.greed,
     seed: int = ChessRecipe.seed,
+    device: str = "cpu",
 ) -> None:
     """Train, write OUT and OUT.sha256, and say how often its likeliest squares are legal."""
     recipe = replace(ChessRecipe(), games=games, steps=steps, greed=greed, seed=seed)
@@ -28,7 +29,7 @@ def main(
         if step % EVERY == 0 or step == steps - 1:
             typer.echo(f"step {step:5d}  loss {loss:.3f}  {time.monotonic() - start:.0f} s")
 
-    model = train_chess(recipe, report)
+    model = train_chess(recipe, report, device=device)
     digest = save_chess(model, recipe, out)
     shares = legality(model, random_games(50, HELD_OUT, recipe.plies, greed))
     typer.echo(f"{out}  sha256 {digest}  legal from {shares[0]:.3f}, to {shares[1]:.3f}")
