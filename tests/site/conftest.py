@@ -13,10 +13,11 @@ import pytest
 from filelock import FileLock
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tokenspace.press import layout
+from tokenspace.press import costs_page, layout
 from tokenspace.press.book import build_book
 from tokenspace.press.runner import run_notebooks
 from tokenspace.press.scoreboard import scoreboard
+from tokenspace.sources.sizes import Sizes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAGS = [
@@ -178,7 +179,9 @@ def site(shared: Path, request: pytest.FixtureRequest) -> Path:
     runs = request.getfixturevalue("runs")
     with FileLock(shared / "site.lock"):  # one worker builds for all
         page = scoreboard(runs, layout.part_titles(REPOSITORY))
-        return build_book(REPOSITORY, runs, page, shared / "site", quiet=True).parent
+        pages = {"costs": costs_page.page(REPOSITORY, runs, Sizes(network=False))}
+        built = build_book(REPOSITORY, runs, page, shared / "site", pages=pages, quiet=True)
+        return built.parent
 
 
 @pytest.fixture
