@@ -741,6 +741,7 @@ def draw_ring(axes, radius, count):
     axes.text(-0.04, 1.36, "far", color=MUTED, fontsize=8.5, ha="right")
 
 
+# %% tags=["hide-input"]
 def draw_readings(upper, lower, radius, count):
     """Reading and share captured against the hub's length, with marks at one."""
     upper.plot(radii, [reads[a, count] for a in radii], color=RED, gid="ts-reading")
@@ -762,24 +763,52 @@ def told(radius, count):
 
 
 # %% tags=["hide-input"]
-figure = plt.figure(figsize=(7.6, 3.9))
-first_half, second_half = figure.subfigures(1, 2, wspace=0)
-second_half.set_gid("ts-second")
-disc = first_half.subplots()
-disc.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), aspect="equal")
-disc.set_axis_off()
-upper, lower = second_half.subplots(2, 1, sharex=True, height_ratios=[1.6, 1])
-top = 1.2 * max(*reads.values(), *levelled.values())
-upper.set(yscale="log", ylabel="reading", ylim=(min(reads.values()) / 1.2, top))
-upper.yaxis.set_major_locator(LogLocator(subs=[1, 3]))
-upper.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-upper.yaxis.set_minor_locator(NullLocator())
-lower.set(ylabel="captured", ylim=(-0.05, 1.05), xlabel="length of the hub rows")
-lower.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
-settle(figure)
+def empty_panels():
+    """The ring on the left; the reading above the share captured on the right."""
+    figure = plt.figure(figsize=(7.6, 3.9))
+    first_half, second_half = figure.subfigures(1, 2, wspace=0)
+    second_half.set_gid("ts-second")
+    disc = first_half.subplots()
+    disc.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), aspect="equal")
+    disc.set_axis_off()
+    upper, lower = second_half.subplots(2, 1, sharex=True, height_ratios=[1.6, 1])
+    both = [*reads.values(), *levelled.values()]
+    upper.set(yscale="log", ylabel="reading", ylim=(min(both) / 1.2, 1.2 * max(both)))
+    upper.yaxis.set_major_locator(LogLocator(subs=[1, 3]))
+    upper.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
+    upper.yaxis.set_minor_locator(NullLocator())
+    lower.set(ylabel="captured", ylim=(-0.05, 1.05), xlabel="length of the hub rows")
+    lower.yaxis.set_major_formatter(lambda y, _: f"{y:.0%}")
+    settle(figure)
+    return figure, disc, upper, lower
+
+
+def all_states(disc, upper, lower):
+    """What the page's script draws: places in the SVG, ends of links and words, by state."""
+    origin, unit = places(disc, [[0, 0], [1, 0]])
+    return {
+        "colours": {"hub": RED, "fellow": BLUE},
+        "start": radii.index(s),
+        "count": counts.index(h),
+        "radii": radii,
+        "counts": counts,
+        "origin": origin.tolist(),
+        "unit": float(unit[0] - origin[0]),
+        "tokens": places(disc, own).tolist(),
+        "fellows": places(disc, fellows).tolist(),
+        "hub": (places(disc, hub_at) - origin).round(1).tolist(),
+        "links": [[links((a, k)) for k in counts] for a in radii],
+        "reading": [places(upper, [(a, reads[a, k]) for a in radii]).tolist() for k in counts],
+        "taken": [places(lower, [(a, taken[a, k]) for a in radii]).tolist() for k in counts],
+        "level": places(upper, [(0, levelled[k]) for k in counts])[:, 1].tolist(),
+        "says": [[told(a, k) for k in counts] for a in radii],
+    }
+
+
+# %% tags=["hide-input"]
+figure, disc, upper, lower = empty_panels()
 draw_ring(disc, s, h)
 draw_readings(upper, lower, s, h)
-origin, unit = places(disc, [[0, 0], [1, 0]])
 page.show(
     figure,
     name="fig-drag",
@@ -807,23 +836,7 @@ page.show(
             Slider("hub rows", [str(k) for k in counts], counts.index(h)),
         ],
         says=told(s, h),
-        data={
-            "colours": {"hub": RED, "fellow": BLUE},
-            "start": radii.index(s),
-            "count": counts.index(h),
-            "radii": radii,
-            "counts": counts,
-            "origin": origin.tolist(),
-            "unit": float(unit[0] - origin[0]),
-            "tokens": places(disc, own).tolist(),
-            "fellows": places(disc, fellows).tolist(),
-            "hub": (places(disc, hub_at) - origin).round(1).tolist(),
-            "links": [[links((a, k)) for k in counts] for a in radii],
-            "reading": [places(upper, [(a, reads[a, k]) for a in radii]).tolist() for k in counts],
-            "taken": [places(lower, [(a, taken[a, k]) for a in radii]).tolist() for k in counts],
-            "level": places(upper, [(0, levelled[k]) for k in counts])[:, 1].tolist(),
-            "says": [[told(a, k) for k in counts] for a in radii],
-        },
+        data=all_states(disc, upper, lower),
     ),
 )
 
