@@ -417,12 +417,23 @@ falls = {
     name: flow.falling(kinds[name], flows[name][0], points, watched, near)
     for name in (wrong, "unconstrained")
 }
+noises = falls[wrong].s
+
+# %% tags=["hide-input"]
+held, free = falls.values()
+says = [
+    f"Time t = {1 / (1 + s):.2f}. Hull: {fixed:,} of {len(few):,} particles on a token, {left:,} "
+    f"predictions outside the hull. Unconstrained: {loose:,} on a token, {out:,} outside."
+    for s, fixed, left, loose, out in zip(
+        noises, held.arrived, held.outside, free.arrived, free.outside, strict=True
+    )
+]
+words = [f"σ/α = {s:.2g}" for s in noises.tolist()]
+level = int((noises - 1).abs().argmin())  # the first that is shown
 
 # %% tags=["hide-input"]
 drawn = 80
-noises = falls[wrong].s
 shrink = (1 + noises**2).rsqrt()[:, None, None]
-level = int((noises - 1).abs().argmin())
 figure, panels = plt.subplots(1, 2, figsize=(5.8, 3.2))
 for axes, name in zip(panels, falls, strict=True):
     axes.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal", xlabel="$x_1$", ylabel="$x_2$")
@@ -433,15 +444,6 @@ for number, (axes, fall) in enumerate(zip(panels, falls.values(), strict=True)):
     moving = (fall.y[:, :drawn] * shrink, fall.mean[:, :drawn] * shrink, toy.TOKENS * shrink)
     ended = fall.ended[:drawn].numpy()
     sides.append(draw_particles(axes, number, *(x.numpy() for x in moving), ended, level))
-held, free = falls.values()
-says = [
-    f"Time t = {1 / (1 + s):.2f}. Hull: {fixed:,} of {len(few):,} particles on a token, {left:,} "
-    f"predictions outside the hull. Unconstrained: {loose:,} on a token, {out:,} outside."
-    for s, fixed, left, loose, out in zip(
-        noises, held.arrived, held.outside, free.arrived, free.outside, strict=True
-    )
-]
-words = [f"σ/α = {s:.2g}" for s in noises.tolist()]
 page.show(
     figure,
     name="fig-falling",
