@@ -64,6 +64,10 @@ handout: $(READY)  ## student edition (no solutions) and teacher edition, in bui
 	@$(BIN)/tokenspace handout --profile $(PROFILE) --device $(DEVICE) --timeout $(TIMEOUT)
 	@echo "handout: build/handout/student/site/index.html, and notebooks in student/ and teacher/"
 
+slides: $(READY)  ## a reveal.js deck for each part, in build/slides
+	@$(BIN)/tokenspace slides --profile $(PROFILE) --device $(DEVICE) --timeout $(TIMEOUT)
+	@echo "slides: open build/slides/index.html"
+
 pdf: $(READY) browser  ## the whole book as build/pdf/tokenspace.pdf, printed by Chromium
 	@$(BIN)/tokenspace pdf --profile $(PROFILE) --device $(DEVICE) --timeout $(TIMEOUT)
 	@echo "pdf: build/pdf/tokenspace.pdf"

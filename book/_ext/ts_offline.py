@@ -1,30 +1,17 @@
 """Everything a page needs lies beside it: MathJax, and the notebook's downloads."""
 
-from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.util.fileutil import copy_asset
 
-# tex-chtml.js holds the TeX reader and the HTML writer; it loads the rest when a formula needs it.
-MATHJAX = (
-    "tex-chtml.js",
-    "a11y/assistive-mml.js",
-    "input/tex/extensions",
-    "output/chtml/fonts/woff-v2",
-)
+from tokenspace.press import assets
 
 
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
-    """Copy the parts of MathJax that the pages load (1.9 of 24 MB)."""
-    if error is not None or app.builder.format != "html":
-        return
-    package = distribution("sphinx-mathjax-offline")
-    source = Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax")))
-    for part in MATHJAX:
-        target = Path(app.outdir, "_static", "mathjax", part)
-        copy_asset(source / part, target if (source / part).is_dir() else target.parent)
+    """Copy the parts of MathJax that the pages load."""
+    if error is None and app.builder.format == "html":
+        assets.copy_mathjax(Path(app.outdir, "_static", "mathjax"))
 
 
 def offer_downloads(

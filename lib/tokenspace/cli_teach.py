@@ -87,4 +87,23 @@ def pdf(
     typer.echo(build_pdf(built, book.root / "build" / "pdf"))
 
 
-COMMANDS = (handout, pdf)
+def slides(
+    profile: Profile = "classroom",
+    device: Place = None,
+    timeout: Timeout = None,
+    force: Force = False,
+    jobs: Jobs = None,
+) -> None:
+    """Write a deck of slides for each part; prints the page that lists them as the last line.
+
+    Decks need no network. They hold no solutions.
+    """
+    from tokenspace.press import layout
+    from tokenspace.press.deck import build_slides
+
+    book = material(profile, device, timeout, force, jobs)
+    out = book.root / "build" / "slides"
+    typer.echo(build_slides(book.root, book.runs, layout.chapters(book.root), out))
+
+
+COMMANDS = (handout, slides, pdf)

@@ -27,7 +27,7 @@ def plain_notebook(notebook: Any, citations: Mapping[str, str] | None = None) ->
     ``citations`` says what stands for each bibliography key: ``{"facco2017": "Facco (2017)"}``.
     """
     plain = copy.deepcopy(notebook)
-    names = _names(plain) | dict(citations or {})
+    names = names_of(plain) | dict(citations or {})
     for cell in plain.cells:
         if cell.cell_type == "markdown":
             cell.source = plain_markdown(cell.source, names)
@@ -82,7 +82,8 @@ def _blocks(lines: list[str], names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _prose(lines: list[str], names: Mapping[str, str]) -> list[str]:
-    text = NUMBERED.sub(lambda m: f"\\tag{{{m['label']}}}\n$$", "\n".join(lines))
+    tag = lambda m: f"\\tag{{{names.get(m['label'], m['label'])}}}\n$$"  # noqa: E731
+    text = NUMBERED.sub(tag, "\n".join(lines))
     return _roles(text, names).split("\n") if lines else []
 
 
@@ -112,7 +113,8 @@ def _directive(name: str, title: str, body: list[str], names: Mapping[str, str])
         yield from [f"**{names.get(options.get('name', ''), 'Table')}.** {title}", ""]
         yield from _blocks(body, names)
     elif kind == "math":
-        tag = [f"\\tag{{{options['label']}}}"] if "label" in options else []
+        label = options.get("label", "")
+        tag = [f"\\tag{{{names.get(label, label)}}}"] if label else []
         yield from ["$$", *body, *tag, "$$"]
     elif kind in ("code-block", "code", "code-cell"):
         yield from [f"```{title}", *body, "```"]
@@ -150,14 +152,14 @@ def _role(role: str, text: str, names: Mapping[str, str]) -> str:
     if role == "math":
         return f"${text}$"
     if role == "eq":
-        return f"({text})"
+        return f"({names.get(text, text)})"
     if role.startswith("cite"):
         cited = ", ".join(names.get(key.strip(), key.strip()) for key in text.split(","))
         return f"[{cited}]" if role in ("cite", "cite:p") else cited
     return names.get(text, text)
 
 
-def _names(notebook: Any) -> dict[str, str]:
+def names_of(notebook: Any) -> dict[str, str]:
     """What stands for each label: figures and tables by number, other boxes by title."""
     names: dict[str, str] = {}
     counts = {"figure": 0, "table": 0}
