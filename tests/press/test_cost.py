@@ -35,7 +35,7 @@ GIVEN = {"cores", "cuda"}  # names that every formula may use
 LAPTOP = Machine("a laptop", 4, 53.0, 16.0, 8.0, 100.0)
 
 TOY = """\
-reference: {name: one core, gflops: 100, gigabytes: 8}
+reference: {name: one core, gflops: 100, gigabytes: 8, second_core: 0.5}
 gpu: {name: a GPU, gigabytes: 8, kinds: {fast: {tflops: 10, used: 0.5, for: products}}}
 notebooks:
   hub/toy:
@@ -154,8 +154,8 @@ def test_a_toys_cost_is_what_its_formulas_say(toy: cost.Costs) -> None:
     here = at(toy.machine())
     assert here.seconds == {"start": 2, "search": pytest.approx(2000)}
     assert (here.memory, here.gpu_memory, here.disk) == (pytest.approx(2.1), 0, 0.01)
-    quick = at(replace(toy.machine(4), gflops=200.0))  # twice as fast, and search has four cores
-    assert quick.seconds == {"start": 1, "search": pytest.approx(250)}
+    quick = at(replace(toy.machine(5), gflops=200.0))  # twice as fast, and three times in search
+    assert quick.seconds == {"start": 1, "search": pytest.approx(2000 / 6)}
     on_gpu = at(toy.gpu_machine(toy.machine()))  # 10 TFLOP/s, half of them used: 50 times a core
     assert on_gpu.seconds == {"start": 2, "search": pytest.approx(40)}
     assert (on_gpu.memory, on_gpu.gpu_memory) == (pytest.approx(0.1), pytest.approx(2.0))
@@ -165,7 +165,7 @@ def test_a_toys_cost_is_what_its_formulas_say(toy: cost.Costs) -> None:
 @settings(max_examples=60, deadline=None)
 def test_the_largest_value_that_fits_is_found(rows: int, memory: float) -> None:
     costs = cost.Costs(
-        {"name": "", "gflops": 1, "gigabytes": 1},
+        {"name": "", "gflops": 1, "gigabytes": 1, "second_core": 0},
         {"name": "", "gigabytes": 1, "kinds": {}},
         {"a/b": {"megabytes": [{"what": "", "each": 1, "of": "9 + rows"}], "shrink": {"rows": 9}}},
     )  # fmt: skip
@@ -246,7 +246,7 @@ def test_a_sweep_says_first_what_is_left_of_it(
         forecast, "this_machine", lambda *_, **__: Machine("", 4, 100.0, 9.0, 9.0, 10.0)
     )
     runs = plans(root, "hub/toy", [{"rows": 1000}, {"rows": 100}, {"rows": 10}])
-    one, two, three = (2 + 1e-3 * rows**2 * 2 / 2 for rows in (1000, 100, 10))
+    one, two, three = (2 + 1e-3 * rows**2 * 2 / 1.5 for rows in (1000, 100, 10))
     said = forecast.sweep_total(root, runs, 2, SIZES)  # two cores each
     assert said.startswith("3 runs, 2 at once: about")
     assert forecast.duration(max(one, (one + two + three) / 2)) in said

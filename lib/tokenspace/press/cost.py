@@ -174,8 +174,8 @@ def quicker(costs: Costs, machine: Machine, term: Mapping[str, Any], on_gpu: boo
     if on_gpu and term.get("gpu"):
         kind = costs.gpu["kinds"][term["gpu"]]
         return float(kind["tflops"] * kind["used"] * 1e3 / costs.reference["gflops"])
-    cores = machine.cores if term.get("threads") else 1
-    return float(machine.gflops / costs.reference["gflops"] * cores)
+    more = (machine.cores - 1) * costs.reference["second_core"] if term.get("threads") else 0
+    return float(machine.gflops / costs.reference["gflops"] * (1 + more))
 
 
 def _downloads(

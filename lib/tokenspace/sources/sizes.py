@@ -78,7 +78,7 @@ class Sizes:
             return Size(spec, entry.rows, entry.dims, float(whole), 0.0, 0.0, origin)
         repo = None if Path(spec).expanduser().exists() else HUB_ID.fullmatch(spec)
         if repo is None:
-            return _of_file(spec)
+            return _of_file(spec) if spec else Size(spec, 0, 0, 0.0, 0.0, 0.0, "nothing")
         if repo[1] in _catalogue():
             size = _size(spec, _catalogue()[repo[1]], "huggingface.co, size by our catalogue")
             return replace(size, **_kept(repo[1]))
