@@ -7,6 +7,7 @@ has one cell more, which looks whether the package is there.
 """
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tokenspace.placing import placing
 from tokenspace.press.layout import address, sources
 
 KERNEL = "python3"
+HEADER = re.compile(r"\A# ---\n(?:#.*\n)*?# ---\n+")
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": KERNEL},
     "language_info": {"name": "python"},
@@ -30,7 +32,7 @@ def twin(text: str) -> Any:
     >>> [(cell.cell_type, cell.source) for cell in notebook.cells]
     [('markdown', '# Title'), ('code', '1 + 1')]
     """
-    read = jupytext.reads(text, fmt="py:percent")
+    read = jupytext.reads(HEADER.sub("", text), fmt="py:percent")  # kernels and filters are ours
     seen: dict[str, int] = {}
     cells = []
     for cell in read.cells:
