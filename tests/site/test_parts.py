@@ -77,6 +77,7 @@ def test_a_figure_takes_every_colour_from_the_page(ts_figures: ModuleType) -> No
         "it is a web page",
         "no such file, folder or packaged table",
         "has no tensor",
+        "holds no tokenizer",
         "rows are not finite",
         "sees none; use --device cpu",
         "the book did not build",
@@ -90,14 +91,14 @@ def test_the_running_guide_quotes_messages_that_exist(words: str) -> None:
     assert words in re.sub(r'"\s*\n\s*f?"', "", code)
 
 
-def test_commands_in_the_running_guide_exist() -> None:
+def test_commands_in_the_guides_exist() -> None:
     from typer.main import get_command
 
     from tokenspace.cli import app
 
     told = {
         word
-        for guide in ("running", "scaling")
+        for guide in ("reading", "running", "scaling", "teaching")
         for word in re.findall(
             r"`?tokenspace ([a-z]+)\b", (BOOK / "guide" / f"{guide}.md").read_text()
         )
