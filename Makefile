@@ -9,6 +9,7 @@ JOBS    ?= 2
 VENV := .venv
 BIN  := $(VENV)/bin
 READY := $(VENV)/.ready
+LAB   := $(VENV)/.lab
 CODE := lib tests notebooks book/_ext
 
 .DEFAULT_GOAL := help
@@ -71,6 +72,15 @@ slides: $(READY)  ## a reveal.js deck for each part, in build/slides
 pdf: $(READY) browser  ## the whole book as build/pdf/tokenspace.pdf, printed by Chromium
 	@$(BIN)/tokenspace pdf --profile $(PROFILE) --device $(DEVICE) --timeout $(TIMEOUT)
 	@echo "pdf: build/pdf/tokenspace.pdf"
+
+lab: $(LAB)  ## JupyterLab with the committed notebooks (installs it the first time)
+	@$(BIN)/jupyter lab --ServerApp.jpserver_extensions=jupyterlab_jupytext=False notebooks
+
+# Not in requirements.lock, so that `make book` doesn't wait for it. jupytext stays off: it would
+# write a saved notebook over its source, and `make sync` goes the other way only.
+$(LAB): requirements-lab.txt $(READY)
+	@$(BIN)/python -m pip install --quiet --no-deps -r requirements-lab.txt
+	@touch $@
 
 clean:  ## remove everything that was built; .venv stays
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis

