@@ -1,6 +1,7 @@
 """Every page runs from top to bottom at the smoke profile, and leaves what the book needs."""
 
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from filelock import FileLock
 from tokenspace.press import layout
 from tokenspace.press.cost import read as read_costs
 from tokenspace.press.costs_page import compare
+from tokenspace.press.plan import profile_values
 from tokenspace.press.results import read_about
 from tokenspace.press.runner import Run, run_notebooks
 from tokenspace.sources.sizes import Sizes
@@ -84,3 +86,22 @@ def test_the_planned_memory_is_within_a_factor_of_two(runs: dict[str, Run], name
     row = compare(read_costs(ROOT), name, about, given, Sizes(network=False))
     assert row is not None
     assert row["memory"] / 2 < row["planned_memory"] < row["memory"] * 2
+
+
+def test_a_page_run_again_elsewhere_finds_the_same(runs: dict[str, Run], tmp_path: Path) -> None:
+    """Public fault C7. On one machine; threads may add up in another order."""
+    name = "flow/vertices"
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "notebooks" / "profiles").mkdir(parents=True)
+    shutil.copytree(ROOT / "notebooks" / "flow", tmp_path / "notebooks" / "flow")
+    values = profile_values(ROOT, "smoke").get(name, {})
+    smoke = tmp_path / "notebooks" / "profiles" / "smoke.yaml"
+    smoke.write_text(yaml.safe_dump({name: values}))
+    (again,) = run_notebooks([name], root=tmp_path, profile="smoke", quiet=True)
+    one, two = runs[name].claims(), again.claims()
+    assert [claim["ours"] for claim in one] == pytest.approx(
+        [claim["ours"] for claim in two], rel=1e-5
+    )
+    assert [claim["verdict"] for claim in one] == [claim["verdict"] for claim in two]
+    (footer,) = shown(again, "footer")
+    assert {"device", "dtype", "torch", "numpy", "python", "threads", "seed"} <= set(footer)
