@@ -2,6 +2,8 @@
 
 import ast
 import re
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,13 @@ LONGEST = 40  # lines of code in a cell; what is longer belongs in lib/
 pytestmark = pytest.mark.parametrize("name", NAMES)
 
 
-def page(name: str) -> Any:
+@cache
+def read(name: str) -> Any:
     return twin(layout.source(ROOT, name).read_text())
+
+
+def page(name: str) -> Any:
+    return deepcopy(read(name))  # some tests change it
 
 
 def prose(name: str) -> str:
