@@ -65,7 +65,7 @@ import torch
 
 from tokenspace import staircase as st
 from tokenspace.press.exercises import expect
-from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, RED, TEAL
+from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, PAPER, RED, TEAL
 from tokenspace.press.tables import span
 
 assert gamma in gammas, f"gamma = {gamma} is not one of gammas = {gammas}: put it there"
@@ -1262,7 +1262,8 @@ def draw_grams(axes, i):
     for m, colour in enumerate((BLUE, TEAL, AMBER)):
         axes[m].set_title(f"order {m}: {float(agreement[m, i, watched]):.2f}", fontsize=9.5)
         for side in axes[m].spines.values():
-            side.set(visible=leads[i] == f"order {m}", color=colour, linewidth=3)
+            shown = colour if leads[i] == f"order {m}" else PAPER
+            side.set(visible=True, color=shown, linewidth=3)
 
 
 # %% tags=["hide-input"]
