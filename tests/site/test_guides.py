@@ -9,8 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 from typer.main import get_command
 
@@ -100,17 +100,34 @@ def test_the_live_programs_show_what_the_audience_is_told() -> None:
     assert apart < 0.05 < 0.6 < within < 0.68
 
 
+def parse(words: list[str]) -> None:
+    """Refuse a command, an option or a value that the program doesn't have; nothing is run."""
+    command: Any = get_command(app)
+    context, left = None, list(words)
+    while hasattr(command, "resolve_command"):
+        context = command.context_class(command, parent=context)
+        _, command, left = command.resolve_command(context, left)
+    command.make_context(words[0], left, parent=context)
+
+
 @pytest.mark.parametrize("words", COMMANDS)
 def test_a_command_in_a_guide_parses(words: list[str]) -> None:
-    """Its name, options and values are those of the program; nothing is run."""
-    command, left = get_command(app), list(words)
-    context = click.Context(command, info_name="tokenspace")
-    while isinstance(command, click.Group):
-        with contextlib.suppress(SystemExit):
-            name, command, left = command.resolve_command(context, left)
-        assert command is not None, words
-        context = click.Context(command, info_name=name, parent=context)
-    command.make_context(words[0], left, resilient_parsing=False)
+    parse(words)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("dimension minilm --jsno", "No such option"),
+        ("dimensoin minilm", "No such command"),
+        ("runs shwo 4ae0", "No such command"),
+        ("curvature hello --more -2", "greater than or equal to 0"),
+        ("curvature two words", "unexpected extra argument"),
+    ],
+)
+def test_a_command_that_is_none_would_be_found(line: str, said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        parse(line.split())
 
 
 @pytest.mark.parametrize(
