@@ -35,9 +35,10 @@ def plan(
     root, sizes = layout.find_root(), Sizes()
     if check:
         rows = costs_page.check(root, sizes)
-        typer.echo(
-            json.dumps(rows, indent=1) if as_json else "\n".join(costs_page.check_lines(rows))
-        )
+        if as_json:
+            echo_json(rows)
+        else:
+            typer.echo("\n".join(costs_page.check_lines(rows)))
         return
     if everything == bool(notebooks):
         known = ", ".join(layout.notebooks(root))

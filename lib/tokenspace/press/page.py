@@ -20,6 +20,7 @@ from IPython.core.getipython import get_ipython
 from matplotlib.figure import Figure
 
 from tokenspace.errors import PageError
+from tokenspace.placing import placing
 from tokenspace.press import environment, figures
 from tokenspace.press.claims import SOURCES, VERDICTS, Claim, Source, interval, number
 from tokenspace.press.frames import frames
@@ -129,8 +130,8 @@ class Page:
         if self._folder:
             path = self._folder / "tables" / f"{name}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
-            frame.to_parquet(path.with_suffix(".partial"))
-            os.replace(path.with_suffix(".partial"), path)
+            with placing(path) as part:
+                frame.to_parquet(part)
         rows = markdown(frame)
         text = f":::{{table}} {caption}\n:name: {name}\n\n{rows}\n:::" if self._folder else rows
         about = {"name": name, "caption": caption}
