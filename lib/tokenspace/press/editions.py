@@ -27,7 +27,7 @@ BOX = re.compile(
 )
 LABEL = re.compile(r"^:label: *(?P<label>\S+)", re.MULTILINE)
 HEADER = re.compile(r"# ---\n.*?\n# ---\n\n", re.DOTALL)
-HINT = "put your answer in place of this line and run the cell again"
+HINT = "put your answer in place of this error and run the cell again"
 
 
 class Whole(Preprocessor):
@@ -92,12 +92,13 @@ class Solving:
 
     def cells(self) -> list[Notebook]:
         """Give the exercise's starter cells."""
-        blank = f"# {self.title}\n{self._missing(HINT)}"
+        blank = f"# {self.title}\n{self._missing('', HINT)}"
         return self.starters or [new_code_cell(blank, id=f"starter-{self.label}"[:64])]
 
-    def _missing(self, hint: str) -> str:
-        message = json.dumps(f"{self.title} ({self.label}): {hint}", ensure_ascii=False)
-        return f"raise NotImplementedError({message})"
+    def _missing(self, indent: str, hint: str) -> str:
+        lines = [f"{self.title} ({self.label}): ", hint]
+        texts = [f"    {json.dumps(line, ensure_ascii=False)}" for line in lines]
+        return "\n".join(indent + line for line in ("raise NotImplementedError(", *texts, ")"))
 
     def _without_answers(self, source: str) -> Iterator[str]:
         inside = False
@@ -106,7 +107,7 @@ class Solving:
             if bool(begin) if inside else bool(END.match(line)):
                 raise PageError(f"{self.label}: BEGIN and END SOLUTION don't pair at {line!r}")
             if begin:
-                yield begin["indent"] + self._missing(begin["hint"] or HINT)
+                yield self._missing(begin["indent"], begin["hint"] or HINT)
             elif not inside:
                 yield line
             inside = (inside or bool(begin)) and not END.match(line)
