@@ -19,6 +19,11 @@ class Series:
     call: Callable[[int], Call]
     sizes: tuple[int, ...]
 
+    @property
+    def warm(self) -> int:
+        """A size to call first, so that what every size needs once is on no point of the curve."""
+        return max(1, self.sizes[0] // 4)
+
 
 @dataclass(frozen=True)
 class Far:

@@ -78,6 +78,7 @@ def main(kind: str, name: str, which: str) -> None:
     else:
         from tests.bench.curves import SERIES
 
+        SERIES[name].call(SERIES[name].warm)()
         found = measure(lambda: SERIES[name].call(int(which)))
     print(json.dumps(found))
 
