@@ -108,14 +108,22 @@ def test_an_edit_makes_stale_what_imports_it(
         before = after
 
 
-def test_data_that_a_module_reads_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("", "sources", "sources/data", "sources/other", "hub"):
-        (tmp_path / name).mkdir(exist_ok=True)
-    for name in ("__init__", "sources/__init__", "sources/texts", "sources/other/a", "hub/b"):
+def test_data_that_a_module_names_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("sources/data", "sources/templates", "hub/data"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("__init__", "sources/__init__", "sources/sizes", "hub/b"):
         (tmp_path / f"{name}.py").touch()
-    for name in ("sources/data/text.gz", "sources/ids.yaml", "sources/other/c.txt", "hub/d.txt"):
-        (tmp_path / name).touch()
+    (tmp_path / "sources" / "texts.py").write_text("NAME = 'data/text.gz'")
+    for name in ("data/text.gz", "data/sizes.yaml", "templates/c.css", "ids.yaml"):
+        (tmp_path / "sources" / name).touch()
+    (tmp_path / "hub" / "data" / "text.gz").touch()
     monkeypatch.setattr(keys, "PACKAGE", tmp_path)
     found = {str(p.relative_to(tmp_path)) for p in keys.modules("import tokenspace.sources.texts")}
     code = {"__init__.py", "sources/__init__.py", "sources/texts.py"}
     assert found == code | {"sources/data/text.gz", "sources/ids.yaml"}
+
+
+def test_a_packaged_text_counts_and_what_only_plans_does_not() -> None:
+    found = {path.name for path in keys.modules(code("staircase/language"))}
+    assert "shakespeare.txt.gz" in found
+    assert not found & {"sizes.yaml", "sizes.py", "deck.css"}

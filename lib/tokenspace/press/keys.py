@@ -51,31 +51,24 @@ def _imports(text: str, module: str, is_package: bool) -> Iterator[str]:
 def modules(text: str) -> list[Path]:
     """List the package's files that a source imports, directly or through one another.
 
-    Data files beside an imported module count with it.
+    A data file counts where it lies beside one of them, or in `data/` there and one names it.
 
     >>> [path.name for path in modules("from tokenspace.errors import TableError")]
     ['__init__.py', 'errors.py']
     """
-    found: dict[Path, None] = {}
+    found: dict[Path, str] = {}
     waiting = [("", False, text)]
     while waiting:
         module, is_package, source = waiting.pop()
         for name in _imported(source, module, is_package):
             path = _file(name)
             if path is not None and path not in found:
-                found[path] = None
-                waiting.append((name, path.name == "__init__.py", path.read_text()))
-    data = {file for folder in {path.parent for path in found} for file in _data(folder)}
-    return sorted({*found, *data})
-
-
-def _data(folder: Path) -> Iterator[Path]:
-    """Find the files in a folder that aren't code, and in those below it that hold no code."""
-    for path in folder.iterdir():
-        if path.is_dir() and path.name != "__pycache__" and not list(path.glob("*.py")):
-            yield from _data(path)
-        elif path.is_file() and _is_data(path):
-            yield path
+                found[path] = path.read_text()
+                waiting.append((name, path.name == "__init__.py", found[path]))
+    folders, texts = {path.parent for path in found}, "\n".join(found.values())
+    beside = {file for folder in folders for file in folder.iterdir() if file.is_file()}
+    named = {file for folder in folders for file in folder.glob("data/*") if file.name in texts}
+    return sorted({*found, *filter(_is_data, beside), *named})
 
 
 def _is_data(path: Path) -> bool:
