@@ -77,25 +77,24 @@ def _smaller(name: str, value: Any, least: Any, fits: Try) -> Iterator[tuple[flo
                 yield 1e6 + place, choice
                 return
     elif value > least and fits({name: least}):
-        nearest = _greatest(name, type(value)(least), value, fits)
-        yield value / max(nearest, 1e-9), nearest
+        nearest = _greatest(name, least, value, fits)
+        yield value / nearest, nearest
 
 
-def _greatest(name: str, low: Any, high: Any, fits: Try) -> Any:
-    """Halve the gap between a value that fits and one that doesn't, to two digits."""
-    for _ in range(40):
-        middle = _rounded((low + high) / 2, type(low))
-        if not low < middle < high:
-            break
+def _greatest(name: str, least: int, value: int, fits: Try) -> int:
+    """Halve the gap between a value that fits and one that doesn't; then round down."""
+    low, high = least, value
+    while high - low > 1:
+        middle = (low + high) // 2
         low, high = (middle, high) if fits({name: middle}) else (low, middle)
-    return low
+    return max(least, _rounded(low))
 
 
-def _rounded(value: float, kind: type) -> Any:
+def _rounded(value: int) -> int:
     """Round down to two digits.
 
-    >>> _rounded(4191.0, int), _rounded(0.0678, float)
-    (4100, 0.067)
+    >>> _rounded(4191), _rounded(98)
+    (4100, 98)
     """
-    step = 10.0 ** (len(f"{int(value)}") - 2) if value >= 10 else 1.0 if kind is int else 1e-3
-    return kind(value // step * step) if kind is int else round(value // step * step, 3)
+    step = 10 ** max(0, len(str(value)) - 2)
+    return value // step * step

@@ -193,7 +193,7 @@ def leading(needed: Estimate, count: int = 3) -> str:
 def duration(seconds: float) -> str:
     """Write a time to two digits.
 
-    >>> duration(8.4), duration(130), duration(5400), duration(400000)
+    >>> duration(8.4), duration(130.0), duration(5400.0), duration(4e5)
     ('8 s', '2.2 min', '1.5 h', '4.6 days')
     """
     for unit, of, least in (("days", 86400, 86400), ("h", 3600, 3600), ("min", 60, 100)):
