@@ -92,7 +92,7 @@ def test_a_model_of_the_same_name_is_another_thing(hub: HubServer):
         ({"a.txt": b" \n"}, "org/d", "org/d is empty"),
         ({"a.txt": b"a\0b"}, "org/d", "org/d is binary: a zero byte at 1 of 3"),
         ({"a.txt": "é".encode("latin1")}, "org/d", "org/d is not UTF-8: byte 0xe9"),
-        ({"a.txt": b"short"}, "org/d", "5 characters, fewer than a window of 6"),
+        ({"a.txt": b"short"}, "org/d", "5 characters, fewer than the 6 needed here"),
         ({"a.jsonl": b'{"a": "x"}\n{oh'}, "org/d", "line 2 is no JSON"),
         ({"a.jsonl": b'["x"]'}, "org/d", "line 1 is no JSON object but"),
         ({"a.jsonl": jsonl([{"q": "x", "a": "y"}])}, "org/d", "more than one .* of q, a"),

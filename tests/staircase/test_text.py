@@ -140,7 +140,7 @@ def test_word_signature_counts_next_words():
         (b" \n", 1, "is empty"),
         (b"ab\0c", 1, "binary: a zero byte at 2"),
         ("caf\u00e9".encode("latin1"), 1, "not UTF-8: byte 0xe9 at 3"),
-        (b"short", 9, "5 characters, fewer than a window of 9"),
+        (b"short", 9, "5 characters, fewer than the 9 needed here"),
     ],
 )
 def test_texts_that_cannot_be_used(tmp_path, raw, least, says):

@@ -91,7 +91,7 @@ def _long_enough(text: str, name: str, least: int) -> str:
         raise SourceError(f"{name} is empty: {len(text):,} characters and no text. Give another.")
     if len(text) < least:
         raise SourceError(
-            f"{name} has {len(text):,} characters, fewer than a window of {least:,}. "
-            f"Give a longer text or a shorter window."
+            f"{name} has {len(text):,} characters, fewer than the {least:,} needed here. "
+            f"Give a longer text."
         )
     return text
