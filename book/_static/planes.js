@@ -2,7 +2,7 @@
 addEventListener("DOMContentLoaded", () => tsLive("planes", (svg, { states, says }, controls) => {
   const all = [...document.querySelectorAll(".ts-sentence")];
   const before = all.filter((row) => row.compareDocumentPosition(svg) & Node.DOCUMENT_POSITION_FOLLOWING);
-  const words = before.at(-1).querySelectorAll("[data-point]");
+  const words = before.at(-1)?.querySelectorAll("[data-point]") ?? []; // a slide has none
   const buttons = [...words].map((word) => {
     const button = Object.assign(document.createElement("button"), { type: "button" });
     for (const { name, value } of word.attributes) button.setAttribute(name, value);
