@@ -48,8 +48,9 @@ class Slides(Preprocessor):
     def _of(self, cell: Notebook) -> Iterator[Notebook]:
         wish = cell.metadata.get("slideshow", {}).get("slide_type")
         if wish in ("slide", "subslide"):
-            text = self._plain(cell.source) if cell.cell_type == "markdown" else cell.source
-            yield {**cell, "source": text}
+            if cell.cell_type == "markdown":
+                cell.source = self._plain(cell.source)
+            yield cell
         elif wish == "skip":
             return
         elif cell.cell_type == "markdown":
