@@ -107,7 +107,7 @@ def test_a_model_of_the_same_name_is_another_thing(hub: HubServer):
 def test_datasets_that_cannot_be_used(hub: HubServer, files, spec, says):
     hub.add("datasets/org/d", files)
     with pytest.raises(SourceError, match=says):
-        load_corpus(spec, least=6 if "window" in says else 1)
+        load_corpus(spec, least=6 if "fewer" in says else 1)
 
 
 def test_a_column_is_named(hub: HubServer):
