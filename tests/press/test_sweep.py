@@ -89,12 +89,12 @@ def test_two_sweeps_of_one_file_name_do_not_share_their_results(
     second = root / "elsewhere" / first.name
     second.parent.mkdir()
     second.write_text("{notebook: hub/toy, grid: {k: [2]}}")
-    sweep_spec.read(first).reserve(root)
-    sweep_spec.read(first).reserve(root)
+    sweep_results.save(root, sweep_spec.read(first), [])
+    sweep_spec.read(first).check_folder(root)
     with pytest.raises(ParameterError, match=f"holds the results of {first}: give {second} ano"):
         run_sweep(sweep_spec.read(second), root)
     first.unlink()  # moved there, perhaps
-    sweep_spec.read(second).reserve(root)
+    sweep_spec.read(second).check_folder(root)
 
 
 def test_values_are_read_as_the_notebook_declares_them(

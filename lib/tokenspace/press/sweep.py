@@ -56,7 +56,7 @@ def run_sweep(
     does. Raises `ParameterError` before anything starts, `RunError` when no cluster answers.
     """
     plans = sweep.plans(root, device=device)
-    sweep.reserve(root)
+    sweep.check_folder(root)
     new = [p for p in plans if not p.folder.is_dir()]
     labels = {p.key: label(point) for p, point in zip(plans, sweep.points, strict=True)}
     errors: dict[str, str] = {}

@@ -28,6 +28,7 @@ def save(root: Path, sweep: Sweep, outcomes: list[Outcome]) -> Path:
     Each is written whole or not at all, and only when it says something new.
     """
     place = sweep.folder(root)
+    _write(place.with_name("spec"), f"{sweep.path.resolve()}\n".encode())
     frame = table(outcomes)
     _write(place / "results.parquet", frame.to_parquet(index=False))
     for name, joined in page_tables(outcomes).items():

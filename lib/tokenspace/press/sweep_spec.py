@@ -13,7 +13,6 @@ from tokenspace.errors import ParameterError
 from tokenspace.press import strict
 from tokenspace.press.layout import nearest
 from tokenspace.press.plan import PROFILE, Plan, plans
-from tokenspace.press.sync import write
 
 FIELDS = ("title", "notebook", "profile", "parameters", "grid", "list", "limit")
 LIMIT = 1000  # runs, unless the file says otherwise: a slip of a grid shouldn't fill a cluster
@@ -35,8 +34,8 @@ class Sweep:
         """Give the folder of the sweep's results."""
         return root / "build" / "sweeps" / self.name / self.profile
 
-    def reserve(self, root: Path) -> None:
-        """Keep the folder for this file; raises `ParameterError` where it is another's."""
+    def check_folder(self, root: Path) -> None:
+        """Raise `ParameterError` where the folder holds the results of another file."""
         said, ours = self.folder(root).parent / "spec", str(self.path.resolve())
         owner = said.read_text().strip() if said.is_file() else ours
         if owner != ours and Path(owner).is_file():
@@ -44,8 +43,6 @@ class Sweep:
                 f"sweep {self.name}: {said.parent} holds the results of {owner}: give {ours} "
                 "another name"
             )
-        said.parent.mkdir(parents=True, exist_ok=True)
-        write(said, ours + "\n")
 
     def plans(self, root: Path, *, device: str | None = None) -> list[Plan]:
         """Work out every run; raises `ParameterError` for what can't be run, before anything is."""
