@@ -40,7 +40,8 @@ BESIDE = """
 ## Planned and measured
 
 The runs that this book was built from, and what was planned for them: the time for one core of the
-machine above, whatever machine they ran on.
+machine above, whatever machine they ran on. A plan doesn't know what else a machine is doing: where
+other programs share its cores, runs take longer than planned.
 """
 
 
