@@ -311,6 +311,7 @@ def test_the_table_is_tidy_and_says_where_every_number_comes_from(
     assert "2 of 3 runs of `hub/toy` at profile `classroom` are done" in text
     assert "| toy | 2 | 0 | 0 | 1 | 1 |" in text
     assert "| other | 0 | 0 | 2 | – | – |" in text
+    assert "toy: holds 2, does not hold 0, not testable at this scale 0; other: holds 0" in text
     assert "| 1 | 1 | holds |" in text
     assert r"| 3 | ValueError: a\_b |" in text
     assert sweep_results.pages(root) == {"sweeps/mine-classroom": text}

@@ -14,6 +14,7 @@ from tokenspace.press.sweep import Outcome
 from tokenspace.press.sweep_spec import Sweep
 from tokenspace.press.sync import write
 from tokenspace.press.tables import cell, markdown
+from tokenspace.press.tally import runs_figure
 
 NUMBERS = ("ours", "uncertainty", "band_low", "band_high", "seconds")
 TEXTS = (
@@ -129,6 +130,7 @@ def summary(sweep: Sweep, outcomes: list[Outcome], frame: pd.DataFrame) -> str:
     lines = [f"# {literal(sweep.title)} ({sweep.profile})", "", facts, ""]
     if frame["claim"].notna().any():
         lines += ["## Claims over runs", "", markdown(_overview(frame)), ""]
+        lines += ["```{raw} html", runs_figure(_verdicts(frame)), "```", ""]
     for about in _claims(outcomes).values():
         rows = frame[frame["claim"] == about["id"]]
         paper = (about["paper"] or "–").rstrip(".")
@@ -175,6 +177,16 @@ def _overview(frame: pd.DataFrame) -> pd.DataFrame:
         least, most = (number(float(x)) if len(ours) else "–" for x in (ours.min(), ours.max()))
         rows.append({"claim": claim, **counts, "least": least, "greatest": most})
     return pd.DataFrame(rows)
+
+
+def _verdicts(frame: pd.DataFrame) -> dict[str, list[str]]:
+    """Give each claim's verdict in each finished run, "" where a run doesn't state it."""
+    stated = frame.dropna(subset="claim")
+    runs = list(dict.fromkeys(stated["run"]))
+    return {
+        claim: group.set_index("run")["verdict"].reindex(runs).fillna("").tolist()
+        for claim, group in stated.groupby("claim", sort=False)
+    }
 
 
 def _shown(rows: pd.DataFrame, outcomes: list[Outcome]) -> pd.DataFrame:

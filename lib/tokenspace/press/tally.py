@@ -1,6 +1,6 @@
-"""The scoreboard at a glance: how many claims of each part hold, do not hold, or stay open."""
+"""Verdicts at a glance: how many of each part's claims got which, and each claim's over runs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import matplotlib as mpl
@@ -16,6 +16,8 @@ COLOURS = {
     "not-testable": figures.MUTED,
 }
 
+MARKS = {"holds": "o", "does-not-hold": "X", "not-testable": "|"}
+
 Counts = Mapping[str, Mapping[str, int]]
 
 
@@ -27,11 +29,34 @@ def tally_figure(counts: Counts) -> str:
     True
     """
     said = "; ".join(f"{part}: {in_words(count)}" for part, count in counts.items())
+    caption = "How many claims of each part got which verdict in these runs."
     with mpl.rc_context():
         figures.use()
-        drawn = figures.svg(_bars(counts), "fig-scoreboard", said)
-    caption = "How many claims of each part got which verdict in these runs."
-    return f"<figure>{inline(drawn, f'{said}.')}<figcaption>{escape(caption)}</figcaption></figure>"
+        return _framed(_bars(counts), "fig-scoreboard", said, caption)
+
+
+def runs_figure(verdicts: Mapping[str, Sequence[str]]) -> str:
+    """Draw `{claim: its verdict in each run}` as a figure of HTML, a row a claim, a column a run.
+
+    A run that doesn't state a claim has "" there.
+
+    >>> page = runs_figure({"hub-ratio": ["holds", "holds", "does-not-hold", ""]})
+    >>> 'aria-label="hub-ratio: holds 2, does not hold 1, not testable at this scale 0."' in page
+    True
+    """
+    said = "; ".join(
+        f"{claim}: {in_words({v: list(found).count(v) for v in VERDICTS})}"
+        for claim, found in verdicts.items()
+    )
+    caption = "Each claim's verdict in each run, runs from left to right as in the tables below."
+    with mpl.rc_context():
+        figures.use()
+        return _framed(_dots(verdicts), "fig-runs", said, caption)
+
+
+def _framed(figure: Figure, name: str, said: str, caption: str) -> str:
+    drawn = inline(figures.svg(figure, name, said), f"{said}.")
+    return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def in_words(count: Mapping[str, int]) -> str:
@@ -54,4 +79,28 @@ def _bars(counts: Counts) -> Figure:
         axes.spines["bottom"].set_visible(False)
         axes.margins(x=0.25)
     columns[0].invert_yaxis()
+    return figure
+
+
+def _dots(verdicts: Mapping[str, Sequence[str]]) -> Figure:
+    """Draw a mark a verdict, told by its shape as well as by its colour."""
+    count = max(map(len, verdicts.values()))
+    figure = Figure(
+        figsize=(max(6, 3.2 + 0.16 * count), 1.1 + 0.24 * len(verdicts)), layout="constrained"
+    )
+    axes = figure.subplots()
+    for verdict, text in VERDICTS.items():
+        places = [
+            (run, row)
+            for row, found in enumerate(verdicts.values())
+            for run, one in enumerate(found)
+            if one == verdict
+        ]
+        x, y = zip(*places, strict=True) if places else ((), ())
+        axes.scatter(x, y, marker=MARKS[verdict], color=COLOURS[verdict], s=32, label=text)
+    axes.set_yticks(range(len(verdicts)), list(verdicts))
+    axes.set_xticks([])
+    axes.set(xlim=(-0.7, count - 0.3), ylim=(len(verdicts) - 0.4, -0.6))
+    axes.grid(visible=False)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False)
     return figure
