@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
+from html import unescape
 from pathlib import Path
-
-from bs4 import BeautifulSoup
 
 from tokenspace.press import layout
 from tokenspace.press.editions import BEGIN, END, Student, edit_source
@@ -44,10 +44,10 @@ def answers(name: str) -> set[str]:
     return {piece for piece in found if len(piece) >= 25 and piece not in kept}
 
 
+@cache
 def text(path: Path) -> str:
-    """The words of a file as a reader or a search would meet them."""
-    raw = path.read_text()
-    return words(BeautifulSoup(raw, "html.parser").get_text(" ") if path.suffix == ".html" else raw)
+    """The words of a file as a reader or a search would meet them: without tags and drawings."""
+    return words(unescape(re.sub(r"<[^<>]*>", " ", path.read_text())))
 
 
 def readable(folder: Path) -> list[Path]:

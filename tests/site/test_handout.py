@@ -6,7 +6,6 @@ from typing import Any
 
 import nbformat
 import pytest
-from bs4 import BeautifulSoup
 from filelock import FileLock
 from nbclient import NotebookClient
 from sphinx.search.en import SearchEnglish
@@ -63,17 +62,13 @@ def test_a_students_site_leads_to_no_notebook_with_solutions(handout: Path) -> N
 def test_a_student_keeps_what_stands_outside_of_exercises(handout: Path, site: Path) -> None:
     for path in layout.sources(ROOT):
         page = f"notebooks/{path.parent.name}/{path.stem}.html"
-        made, whole = [
-            BeautifulSoup((folder / page).read_text(), "html.parser")
-            for folder in (handout / "student" / "site", site)
-        ]
-        for kept in (".ts-claim", "div.exercise", "h2"):
-            assert len(made.select(kept)) == len(whole.select(kept)) > 0, (page, kept)
-        assert len(made.select("figure")) <= len(whole.select("figure"))
-        assert not made.select("div.solution")
-        assert len(re.findall("NotImplementedError", made.article.get_text())) >= len(
-            made.select("div.exercise")
-        )
+        sites = (handout / "student" / "site", site)
+        made, whole = [(folder / page).read_text().split("<article", 1)[1] for folder in sites]
+        for kept in ('class="ts-claim"', 'class="exercise', "<h2"):
+            assert made.count(kept) == whole.count(kept) > 0, (page, kept)
+        assert 0 < made.count("<figure") <= whole.count("<figure")
+        assert 'class="solution' not in made
+        assert made.count("NotImplementedError") >= made.count('class="exercise') > 0
 
 
 def test_the_teachers_edition_runs_and_a_students_stops_at_its_exercises_only(

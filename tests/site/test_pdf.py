@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 import yaml
@@ -48,8 +49,14 @@ def some(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def printed(some: Path, tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Path:
-    """These pages as a PDF; `browser` skips the test where there is none."""
-    return build_pdf(some, tmp_path_factory.mktemp("pdf"))
+    """These pages as a PDF."""
+    return build_pdf(some, tmp_path_factory.mktemp("pdf"), browser)
+
+
+@pytest.fixture(scope="module")
+def texts(printed: Path) -> list[str]:
+    """The words on each page of the PDF, its ligatures taken apart."""
+    return [normalize("NFKC", page.extract_text()) for page in PdfReader(printed).pages]
 
 
 def articles(site: Path, pages: list[str]) -> str:
@@ -79,9 +86,7 @@ def test_the_whole_book_is_bound(site: Path, tmp_path: Path) -> None:
     assert set(re.findall(r'href="#([^"]+)"', bound)) <= set(ids)
 
 
-def test_the_contents_name_the_pages_where_things_are(printed: Path) -> None:
-    reader = PdfReader(printed)
-    texts = [page.extract_text() for page in reader.pages]
+def test_the_contents_name_the_pages_where_things_are(printed: Path, texts: list[str]) -> None:
     listed = re.findall(r"^(.+?)\s*?(\d+)$", texts[1], flags=re.MULTILINE)
     assert len(listed) > 10
     for title, number in listed:
@@ -104,8 +109,10 @@ def test_the_pdf_is_marked_for_readers_and_has_an_outline(printed: Path) -> None
     assert "Solutions" in titles
 
 
-def test_the_paper_holds_what_the_screen_shows(some: Path, site: Path, printed: Path) -> None:
-    text = "\n".join(page.extract_text() for page in PdfReader(printed).pages)
+def test_the_paper_holds_what_the_screen_shows(
+    some: Path, site: Path, printed: Path, texts: list[str]
+) -> None:
+    text = "\n".join(texts)
     shown = articles(site, pages_of(some))
     for what in ("Figure", "Table"):
         numbers = set(re.findall(rf'caption-number">{what} ([\d.]+)', shown))

@@ -1,9 +1,11 @@
 """The whole book as one PDF: the bound pages, printed by Chromium."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import Browser
 from pypdf import PdfReader
 
 from tokenspace.press.binding import TEMPLATES, bind
@@ -19,17 +21,18 @@ NUMBER = """numbers => {
 }"""
 
 
-def build_pdf(book: Path, out: Path) -> Path:
+def build_pdf(book: Path, out: Path, browser: Browser | None = None) -> Path:
     """Print the site that was built in `book` into `out/tokenspace.pdf`, and return its path.
 
-    It is printed twice: the first time to see on which page everything comes to lie.
+    It is printed twice: the first time to see on which page everything comes to lie. `browser` is
+    one that runs already; without it one is started.
     Raises `RunError` when there is no Chromium.
     """
     out.mkdir(parents=True, exist_ok=True)
     page, target = out / "book.html", out / "tokenspace.pdf"
     write(page, bind(book, out))
-    with chromium() as browser:
-        tab = browser.new_page(viewport={"width": ROOM, "height": 900})
+    with nullcontext(browser) if browser else chromium() as running:
+        tab = running.new_page(viewport={"width": ROOM, "height": 900})
         tab.set_default_timeout(LIMIT)
         tab.emulate_media(media="print", color_scheme="light")
         tab.goto(page.as_uri())
@@ -39,6 +42,7 @@ def build_pdf(book: Path, out: Path) -> Path:
         _print(tab, partial)
         tab.evaluate(NUMBER, page_numbers(partial))
         _print(tab, partial)
+        tab.close()
     os.replace(partial, target)
     return target
 
