@@ -36,7 +36,12 @@ def build_slides(
     (out / "static").mkdir(parents=True, exist_ok=True)
     assets.copy_mathjax(out / "mathjax")
     assets.copy_reveal(out / "reveal")
-    for path in [*(source / "book" / "_static").glob("*.js"), *(TEMPLATES / "deck").glob("deck.*")]:
+    pages = source / "book" / "_static"
+    for path in (
+        *pages.glob("*.js"),
+        pages / "tokenspace.css",
+        *(TEMPLATES / "deck").glob("deck.*"),
+    ):
         shutil.copy2(path, out / "static" / path.name)
     citations = citation_names(source / "book" / "references.bib")
     parts: dict[str, list[str]] = {}
