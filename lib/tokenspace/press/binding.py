@@ -14,7 +14,7 @@ from bs4 import BeautifulSoup, Tag
 
 TEMPLATES = Path(__file__).parent / "templates" / "paper"
 SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
-SCREEN_ONLY = "a.headerlink, button, script, input, output, .ts-slider, .ts-controls"
+SCREEN_ONLY = "a.headerlink, button, script, .ts-control"
 REFERRING = ("for", "aria-labelledby", "aria-describedby", "aria-controls")
 
 
