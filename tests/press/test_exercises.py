@@ -18,6 +18,8 @@ from tokenspace.press.exercises import expect
         (np.array([1.0, 2.0]), torch.tensor([1.0, 2.0])),
         ("falls", "falls"),
         (np.True_, True),
+        (" Falls", "falls"),
+        (torch.tensor(0.5, requires_grad=True), 0.5),
     ],
 )
 def test_a_right_answer_is_said_to_be_right(
@@ -56,3 +58,13 @@ def test_a_known_mistake_is_recognised_and_the_answer_not_given_away() -> None:
 def test_a_wrong_shape_is_told() -> None:
     with pytest.raises(ExerciseError, match=r"yours has the shape \(2,\), it takes \(3,\)"):
         expect("ex-one", [1, 2], [1, 2, 3], hint="one for each token")
+
+
+@pytest.mark.parametrize(
+    ("got", "shown"),
+    [(30522, "30522,"), (0.12345, "0.1235,"), (None, "None (is a `return` missing?),")],
+)
+def test_an_answer_is_shown_as_it_was_given(got: Any, shown: str) -> None:
+    with pytest.raises(ExerciseError) as error:
+        expect("ex-one", got, 2.0, hint="look at the law")
+    assert f"your answer is {shown}" in str(error.value)

@@ -30,6 +30,8 @@ def expect(
         print(f"{label}: right.")
         return
     told = f"{label}: your answer is {_shown(got)}, and the check finds another"
+    if isinstance(expected, bool):
+        told = f"{label}: your answer doesn't pass the check"
     shape, other = np.shape(got), np.shape(expected)
     if shape != other:
         told += f": yours has the shape {shape}, it takes {other}"
@@ -41,10 +43,13 @@ def expect(
 
 
 def _agree(got: Any, expected: Any, within: float) -> bool:
-    if isinstance(expected, str | bool):
-        return bool(got == expected)
+    got, expected = _plain(got), _plain(expected)
     if np.shape(got) != np.shape(expected):
         return False
+    if isinstance(expected, str):
+        return str(got).strip().casefold() == expected.casefold()
+    if isinstance(expected, bool):
+        return bool(got == expected)
     try:
         gap = np.abs(np.asarray(got, float) - np.asarray(expected, float))
     except (TypeError, ValueError):  # a word where a number belongs
@@ -52,12 +57,21 @@ def _agree(got: Any, expected: Any, within: float) -> bool:
     return bool((gap <= within).all())
 
 
+def _plain(value: Any) -> Any:
+    """Take a tensor off its graph and its device, where numpy can read it."""
+    return value.detach().cpu() if hasattr(value, "detach") else value
+
+
 def _shown(got: Any) -> str:
+    got = _plain(got)
+    if got is None:
+        return "None (is a `return` missing?)"
     if isinstance(got, str | bool):
         return repr(got)
     try:
         values = np.asarray(got, float)
     except (TypeError, ValueError):
         return repr(got)
-    first = ", ".join(f"{value:.4g}" for value in values.flatten()[:4])
+    some = values.flatten()[:4].tolist()
+    first = ", ".join(f"{v:.0f}" if v.is_integer() and abs(v) < 1e9 else f"{v:.4g}" for v in some)
     return first if values.ndim == 0 else f"[{first}{', …' if values.size > 4 else ''}]"
