@@ -1788,14 +1788,18 @@ page.say(
 shares = {2: 1 - math.exp(-0.1), 5: 1 - math.exp(-0.1)}
 # END SOLUTION
 
-for k, share in shares.items():
+for k in (2, 5):
     law = float(hub.lid_null(k, 2).sf(10 * k))
     expect(
         "ex-tail",
-        share,
+        shares[k],
         law,
         within=1e-3,
-        mistakes={"the first term d/t of the law, close but not exact": 0.1, "the rest": 1 - law},
+        mistakes={
+            "the first term d/t of the law, close but not exact": 0.1,
+            "the rest": 1 - law,
+            "the share in per cent": 100 * law,
+        },
         hint="the share above t is one minus exp(-d/t)",
     )
     f = nearest(hub.sphere(n_known, k, seed))
@@ -1881,12 +1885,16 @@ for t in (0.0, 0.3, 0.6, 1.0):
     share = float(captures(free.r1[some], hub.lengths(even)[some], t).double().mean())
     taken = float(hub.captured(f, ids).double().mean())
     offsets.append((t, share, taken, hub.mle(f.r1, f.r2).value))
+    on_a_line = float((hub.lengths(even) + t < free.r1)[some].double().mean())
     expect(
         "ex-offset",
         share,
         taken,
         within=0.05,
-        mistakes={"the rule for a cluster at the origin": offsets[0][1]},
+        mistakes={
+            "the rule for a cluster at the origin": offsets[0][1],
+            "ρ + t for the distance, as if all lay on a line": on_a_line,
+        },
         hint="token, origin and cluster form a triangle with a right angle at the origin",
     )
 page.table(
@@ -1915,7 +1923,7 @@ page.table(
 # The solution takes windows of ten values from a sum of two tones whose periods have no common multiple, begun at random times. A window is determined by two phases, so the rows lie on a torus and the reading is near 2. Two rows at the origin are at distance $\rho$ from a row, and capture it exactly when $r_1 > \rho$: the ghost of {eq}`eq-ghost`. On a signal with so many windows few rows are that lonely. Replace the signal by noise, and all of them are.
 
 # %%
-# Your table `own`, floats of shape (rows, columns), and the predicted share `lonely` in [0, 1].
+# Your table `own`, a tensor of floats of shape (rows, columns), and the predicted share `lonely` in [0, 1].
 # BEGIN SOLUTION: hub.lengths gives rho; nearest(own).r1 the distance to the nearest fellow
 begin = 10_000 * torch.rand(1000, 1, generator=generator, dtype=torch.float64)
 time = begin + 0.7 * torch.arange(10)
@@ -1923,8 +1931,9 @@ own = torch.sin(time) + torch.sin(math.sqrt(2) * time)
 lonely = float((nearest(own).r1 > hub.lengths(own)).double().mean())
 # END SOLUTION
 
+own = torch.as_tensor(own).double()
 tiny = 1e-6 * hub.lengths(own).median() * normalize(draw(2, own.shape[1]).double())
-f = nearest(torch.cat([own.double(), tiny]))
+f = nearest(torch.cat([own, tiny]))
 caught = hub.captured(f, torch.arange(len(own), len(own) + 2))[: len(own)]
 expect(
     "ex-own-table",
