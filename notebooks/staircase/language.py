@@ -1360,18 +1360,20 @@ def product_of_orders(after, before):
 
 
 missed = {}
-for kind in ("bigram clone", "text"):
+for kind in ("text", "bigram clone"):
     pairs_before = st.n_gram_counts(texts[kind], 2, V).T
     before = pairs_before / pairs_before.sum(1, keepdim=True).clamp_min(1)
     inner = phi[kind][1] @ phi[kind][1].T
-    gap = product_of_orders(phi[kind][0], before) - inner
+    gap = torch.as_tensor(product_of_orders(phi[kind][0], before)) - inner
     missed[kind] = float(gap.norm() / inner.norm())
+gap = (phi[kind][0] @ phi[kind][0].T) @ (before @ before.T) - inner  # of the clone, the last
+by_matrices = float(gap.norm() / inner.norm())
 expect(
     "ex-factor",
     missed["bigram clone"],
     0,
     within=0.1,
-    mistakes={"a matrix product in place of one entry by entry": 1.0},
+    mistakes={"the error of a matrix product, not entry by entry": by_matrices},
     hint="the number is the relative error on the clone; both factors must be V by V Grams",
 )
 page.say("Relative error: " + ", ".join(f"{k} {x:.3f}" for k, x in missed.items()) + ".")
@@ -1462,13 +1464,16 @@ def next_law(ids, size):
 
 
 own_ids, own_names = st.characters(own_text, symbols)
-own_law = next_law(own_ids, len(own_names))
+own_law = torch.as_tensor(next_law(own_ids, len(own_names)))
 expect(
     "ex-own-text",
     own_law,
     st.next_token_signature(own_ids, len(own_names)),
-    within=1e-9,
-    mistakes={"columns that sum to one, not rows": (own_law / own_law.sum(0).clamp_min(1e-9))},
+    within=1e-5,
+    mistakes={
+        "columns that sum to one, not rows": own_law / own_law.sum(0).clamp_min(1e-9),
+        "the law of the token before": st.next_token_signature(own_ids.flip(0), len(own_names)),
+    },
     hint="row α holds the law of what follows α",
 )
 letters_seen = [i for i, name in enumerate(own_names) if name.isalpha() and len(name) == 1]
