@@ -1265,9 +1265,12 @@ expect(
     "ex-slope",
     by_formula,
     slope,
-    within=1e-10,
+    within=1e-5,
     mistakes={
         "the covariance alone": slope * sigma**2,
+        "Σ w e e', from which the mean's square is still to be taken": (
+            alpha / sigma**2 * toy.TOKENS.T @ (w[:, None] * toy.TOKENS)
+        ),
         "α/σ in place of α/σ²": slope * sigma,
     },
     hint="differentiate log w by x: α e/σ², less its mean",
@@ -1290,12 +1293,13 @@ expect(
 # Its probability, as for any other token: the exact flow takes the normal law to the data's law, and cares for no vertex. An inner token is different only for an *inexact* predictor, which can make its place out of other tokens.
 
 # %%
-# `own`: (V, 2) tokens in float64, the last inside; `own_prior`: (V,); `share`: your prediction.
+# `own`: a tensor (V, 2) of tokens, the last inside; `own_prior`: (V,); `share`: your prediction.
 # BEGIN SOLUTION: any V from 4 on; for the share, ask what law the exact flow ends in
 own = torch.tensor([[2.0, 0.0], [-1.0, 1.7], [-1.0, -1.7], [0.2, 0.1]], dtype=torch.float64)
 own_prior = torch.tensor([0.3, 0.2, 0.1, 0.4], dtype=torch.float64)
 share = 0.4
 # END SOLUTION
+own, own_prior = own.double(), own_prior.double()
 
 
 def own_mean(y, at):
@@ -1340,7 +1344,8 @@ page.say(
 
 # %%
 first, step = source.logs  # log probabilities of the first token (K, V), of the next (K, V, V)
-# The largest log odds `excess` of any token u over any v, given any neighbours, in any chain.
+# The largest log odds `excess` of any token u over any v, given any neighbours, in any chain; the
+# first token of a sequence has none before it.
 # BEGIN SOLUTION: what u gains over v on the way in, its most over a, plus the same on the way out
 into = torch.cat([step, first[:, None]], dim=1)  # from any neighbour, or at the start
 gain_in = (into[..., :, None] - into[..., None, :]).amax(1)  # (K, u, v)
@@ -1353,12 +1358,13 @@ expect(
     "ex-context",
     excess,
     source.log_odds_bound(),
-    within=1e-9,
+    within=1e-6,
     mistakes={
         "the way in alone": float(ratios_in.max()),
         "the two ways for different tokens, or different chains": 2 * float(ratios_in.max()),
     },
-    hint="one chain, one pair u, v: log T(a,u)/T(a,v) + log T(u,b)/T(v,b), largest over a and b",
+    hint="one chain, one pair u, v: log T(a,u)/T(a,v) + log T(u,b)/T(v,b), largest over a and b; "
+    "for the first token, its own law stands in the place of T(a, ·)",
 )
 
 # %%
@@ -1406,7 +1412,7 @@ page.say(
 
 # %%
 def coarse(w):
-    """The judge's verdict on n samples of the oracle, NFE `worst`, unconditional guidance w."""
+    """The judge's verdict on n samples of the oracle: `worst` evaluations, K = 0, w_ug = w."""
     # BEGIN SOLUTION: plan, Mechanism, sample and judge as in the text, with another NFE
     how = plan(worst, Mechanism(K=0, w_ug=w), fitted)
     return judge(sample(oracle, how, n, L, V, generator).decode(E), source)
