@@ -754,13 +754,19 @@ at_half, one = torch.full((2,), 0.5).double(), torch.arange(2)
 pairs = (rows2[:1].expand(2, 12), rows2[1:].expand(2, 12))
 both = cv.assemble(states, *pairs, (at_half, at_half), (one, one))
 change = cv.curvature(both, q=at_half).norm() / cv.curvature(both).norm()
-for mine, found in ((factor_in_plane, change[0]), (factor_across, change[1])):
+for mine, found, other in (
+    (factor_in_plane, change[0], change[1]),
+    (factor_across, change[1], change[0]),
+):
     expect(
         "ex-half",
         mine,
         float(found),
         within=0.01,
-        mistakes={"no change, but both parts contain q": 1.0},
+        mistakes={
+            "no change, but both parts contain q": 1.0,
+            "the factor of the other state": float(other),
+        },
         hint="look at the powers of q in the closed form, and at D and Πz for this state",
     )
 page.say(f"Almost in the plane: {float(change[0]):.3f}; at right angles: {float(change[1]):.3f}.")
@@ -801,15 +807,20 @@ unit_a, unit_b = normalize(toy.v1, dim=1), normalize(toy.v2, dim=1)
 A = cv.one_form(toy.z, unit_a, unit_b, toy.q, e1)
 gap = (sign_of_form * A - cv.one_form(toy.z, unit_b, unit_a, toy.q, e1)).abs().max()
 expect(
-    "ex-swap", float(gap), 0, within=1e-9, hint="A contains B once, and nothing else of the rows"
+    "ex-swap", float(gap), 0, within=1e-9, hint="A contains B once; the number is how far A is off"
 )
 gap = (sign_of_linear * linear + sign_of_quadratic * quadratic - there.dense()).abs().max()
+plane_forgotten = (quadratic - linear - there.dense()).abs().max()
 expect(
     "ex-swap",
     float(gap),
     0,
     within=1e-9,
-    hint="count the signs of each part: one for each B, and one for the plane's orientation",
+    mistakes={
+        "the signs of B alone, with a plane that keeps its orientation": float(plane_forgotten)
+    },
+    hint="the number is how far R is from what you say; count the signs of each part: one for each "
+    "B, and one for the plane's orientation",
 )
 page.say(
     f"Largest change of ‖R‖: {float((R.norm() - there.norm()).abs().max()):.0e}. Median cosine of "
@@ -830,7 +841,7 @@ page.say(
 # :class: dropdown
 # ```
 #
-# A rotation by a small angle $\epsilon$ in one plane has trace $n - \epsilon^2$. The square turns by $\varepsilon^2\|R\|$, so $n(1 - W) = \varepsilon^4\|R\|^2$ to leading order.
+# A rotation by a small angle $\theta$ in one plane has the trace $n - 2 + 2\cos\theta \approx n - \theta^2$. The square turns by $\varepsilon^2\|R\|$, so $n(1 - W) = \varepsilon^4\|R\|^2$ to leading order.
 
 # %%
 side, n_wide = 0.02, 12
@@ -849,7 +860,7 @@ expect(
     mistakes={
         "a trace that isn't multiplied by n": 12**-0.5,
         "the angle per side, not per area": side,
-        "an angle ε with trace n - ε²/2, which is that of one cosine, not of two": 2**0.5,
+        "an angle θ with trace n - θ²/2, which is that of one cosine, not of two": 2**0.5,
     },
     hint="the trace of a turn by an angle is n - 2 + 2 cos(angle), and the angle is side² ‖R‖",
 )
@@ -961,11 +972,12 @@ expect(
 )
 
 # %%
-# `ahead`, (steps,) in float64: 1 where the step taken turns further than half of the strangers'.
+# `ahead`, (steps,): 1 where the step taken turns further than half of the strangers'.
 # BEGIN SOLUTION: `taken` is (steps,), `strangers` is (19, steps); 19 has a middle
 ahead = (taken > strangers.median(0).values).double().cpu()
 # END SOLUTION
 
+ahead = ahead.double().cpu()
 expect(
     "ex-path",
     float(ahead.mean()),
@@ -995,7 +1007,7 @@ page.say(
 # - **The paper**: {cite:t}`modenbach2026curvature`.
 # - **Other geometry of the output.** {cite:t}`park2024linear` ask which inner product makes directions of the unembedding mean something; it isn't the plain one used here. {cite:t}`yang2018bottleneck` show what a softmax over rows of width $n$ cannot express.
 # - **Sampling.** {cite:t}`holtzman2020degeneration` describe what goes wrong when a model always takes the likeliest token, as the texts on this page do, and when it draws from the whole distribution.
-# - **Transport and loops.** {cite:t}`blanes2009magnus` review the expansion behind our integrator. {cite:t}`wilson1974confinement` introduced loops on a lattice, with the trace of {ref}`the last exercise <ex-wilson>`; clovers come from {cite:t}`sheikholeslami1985improved`.
+# - **Transport and loops.** {cite:t}`blanes2009magnus` review the expansion behind our integrator. {cite:t}`wilson1974confinement` introduced loops on a lattice, with the trace of {ref}`an exercise above <ex-wilson>`; clovers come from {cite:t}`sheikholeslami1985improved`.
 
 # %%
 page.footer()
