@@ -232,10 +232,13 @@ def book(
     quiet: Annotated[bool, typer.Option("--quiet", help="Hide Sphinx's own lines.")] = False,
 ) -> None:
     """Run what changed and build the site; prints its first page as the last line."""
-    from tokenspace.press import bench, costs_page, layout, sweep_results
+    from tokenspace.press import layout
+    from tokenspace.press.benches import bench
     from tokenspace.press.book import build_book
+    from tokenspace.press.costs import costs_page
     from tokenspace.press.runner import run_notebooks
     from tokenspace.press.scoreboard import scoreboard
+    from tokenspace.press.sweeps import sweep_results
     from tokenspace.sources.sizes import Sizes
 
     root = layout.find_root()

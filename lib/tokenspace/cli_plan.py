@@ -29,7 +29,8 @@ def plan(
     Nothing is run, and of models on the Hub only sizes are asked for. Exits with 2 when a run can't
     fit this machine, and names the smallest change that would.
     """
-    from tokenspace.press import costs_page, forecast, layout
+    from tokenspace.press import layout
+    from tokenspace.press.costs import costs_page, forecast
     from tokenspace.sources.sizes import Sizes
 
     root, sizes = layout.find_root(), Sizes()

@@ -38,9 +38,10 @@ def sweep(
     SPEC.yaml is a file, or the name of one in notebooks/sweeps. What is done isn't repeated: call
     it again to go on. Exits with 2 for a refused parameter, 1 when a run failed.
     """
-    from tokenspace.press import forecast, sweep_results, sweep_spec
+    from tokenspace.press.costs import forecast
     from tokenspace.press.layout import find_root
-    from tokenspace.press.sweep import run_sweep
+    from tokenspace.press.sweeps import sweep_results, sweep_spec
+    from tokenspace.press.sweeps.sweep import run_sweep
     from tokenspace.sources.sizes import Sizes
 
     root = find_root()

@@ -28,7 +28,7 @@ def material(
     from tokenspace.press import layout
     from tokenspace.press.runner import run_notebooks
     from tokenspace.press.scoreboard import scoreboard
-    from tokenspace.press.sweep_results import pages
+    from tokenspace.press.sweeps.sweep_results import pages
 
     root = layout.find_root()
     runs = run_notebooks(
@@ -57,7 +57,7 @@ def handout(
 
     student/ holds the notebooks and the site without solutions, teacher/ the notebooks with them.
     """
-    from tokenspace.press.handout import build_handout
+    from tokenspace.press.teach.handout import build_handout
 
     book = material(profile, device, timeout, force, jobs)
     out = book.root / "build" / "handout"
@@ -79,7 +79,7 @@ def pdf(
     It needs a Chromium, and some minutes on a slow machine.
     """
     from tokenspace.press.book import build_book
-    from tokenspace.press.pdf import build_pdf
+    from tokenspace.press.teach.pdf import build_pdf
 
     book = material(profile, device, timeout, force, jobs)
     built = book.root / "build" / "book"
@@ -99,7 +99,7 @@ def slides(
     Decks need no network. They hold no solutions.
     """
     from tokenspace.press import layout
-    from tokenspace.press.deck import build_slides
+    from tokenspace.press.teach.deck import build_slides
 
     book = material(profile, device, timeout, force, jobs)
     out = book.root / "build" / "slides"

@@ -99,13 +99,13 @@ def slope(x, y):
 # \mathrm E\,|v - m|^2 = (p_1 p_2^2 + p_2 p_1^2)\,|v_1 - v_2|^2 = p_1 p_2\,|v_1 - v_2|^2 ,
 # $$ (eq-two)
 #
-# which is largest at $p_1 = p_2 = \tfrac12$. Divided by that largest value it is $4 p_1 p_2$. **The charge is the error of sampling, normalised.** That is our derivation; the paper introduces $q$ for its two limits.
+# which is largest at $p_1 = p_2 = \tfrac12$. Divided by that largest value it is $4 p_1 p_2$. **The charge is the error of sampling, normalized.** That is our derivation; the paper introduces $q$ for its two limits.
 
 # %%
 pair = draw(2, 5)
 p = torch.linspace(0.02, 0.98, 25, dtype=torch.float64)
 laws = torch.stack([p, 1 - p], dim=1)
-normalised = 4 * cv.sampling_error(laws, pair) / (pair[0] - pair[1]).square().sum()
+normalized = 4 * cv.sampling_error(laws, pair) / (pair[0] - pair[1]).square().sum()
 
 picks = torch.multinomial(laws, 2000, replacement=True, generator=generator)
 sampled = (pair[picks] - cv.mean(laws, pair)[:, None]).square().sum(-1).mean(1)
@@ -113,9 +113,9 @@ sampled = 4 * sampled / (pair[0] - pair[1]).square().sum()
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(5.2, 3.2))
-axes.plot(p, normalised, color=BLUE, label="normalised error, trace of the covariance")
+axes.plot(p, normalized, color=BLUE, label="normalized error, trace of the covariance")
 axes.plot(p, cv.charge(p, 1 - p), ":", color=INK, lw=2.5, label=r"charge $4p_1p_2$")
-axes.plot(p, sampled, "o", color=AMBER, ms=4, label="normalised error, by sampling")
+axes.plot(p, sampled, "o", color=AMBER, ms=4, label="normalized error, by sampling")
 axes.set(xlabel="probability of one of two tokens", ylabel="error over its largest value")
 axes.legend(loc="lower center", fontsize=9)
 page.show(

@@ -618,7 +618,7 @@ verdicts.append(
 # \frac{1}{\hat d} = \sum_g w_g\, \bar m_g, \qquad g \in \{\text{free},\ \text{captured},\ \text{hub row}\},
 # $$ (eq-models-decomposition)
 #
-# with $w_g$ the group's share of the tokens and $\bar m_g$ its mean. A captured token has two neighbours at almost one distance and adds almost nothing, so $\hat d$ rises: but a harmonic mean is ruled by the tokens that do add, and cannot rise by more than the captured share allows.
+# with $w_g = N_g / (N - 1)$, the group's share of the tokens but for the estimator's own $N - 1$, and $\bar m_g$ its mean. A captured token has two neighbours at almost one distance and adds almost nothing, so $\hat d$ rises: but a harmonic mean is ruled by the tokens that do add, and cannot rise by more than the captured share allows.
 
 # %%
 parts = decompose(full.r1, full.r2, token_groups(full, hub))

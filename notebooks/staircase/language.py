@@ -844,7 +844,7 @@ page.claim(
 # Attention sends to position $s$ the rows $W^O W^V w_\alpha$ of tokens that stand before. What arrives should help to predict $x_{s+1}$, and the signature that says so weighs each pair by the attention it got (mean over heads):
 #
 # $$
-# \varphi^{\text{attn}}_\alpha(\nu) = E\big[A_{s,I}\,\mathbb 1\{x_{s+1} = \nu\} \,\big|\, x_I = \alpha\big], \qquad I \text{ uniform in } 1..s .
+# \varphi^{\text{attn}}_\alpha(\nu) = \mathrm E\big[A_{s,I}\,\mathbb 1\{x_{s+1} = \nu\} \,\big|\, x_I = \alpha\big], \qquad I \text{ uniform in } 1..s .
 # $$ (eq-attn)
 #
 # Attention starts out even, so at step 0 {eq}`eq-attn` is a plain count over the prefix. Does the attention that the model *learns* matter? As a control we keep the signature of step 0 and let only the rows move.

@@ -13,7 +13,7 @@ from tests.bench.measure import in_process
 from tests.bench.rows import ROWS, Row
 from tqdm import tqdm
 
-from tokenspace.press import bench as page
+from tokenspace.press.benches import bench as page
 from tokenspace.press.environment import commit, cores, processor, versions
 from tokenspace.press.layout import find_root
 from tokenspace.press.sync import write

@@ -7,7 +7,7 @@ from typing import Any
 from tests.bench import counts, curvature, hub, training
 from tests.bench.measure import Call
 
-from tokenspace.press.powerlaw import bend, fit, fit_tail
+from tokenspace.press.benches.powerlaw import bend, fit, fit_tail
 
 MILLION, V70, D70 = 1_000_000, 128_256, 8192  # a large table; rows and width of a 70B model
 

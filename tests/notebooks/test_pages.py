@@ -14,10 +14,10 @@ import yaml
 from jupytext.compare import compare_notebooks
 
 from tokenspace.press import layout, parameters
-from tokenspace.press.editions import Student
 from tokenspace.press.keys import code
 from tokenspace.press.plan import plan, profiles
 from tokenspace.press.sync import dumps, install_line, twin, with_check
+from tokenspace.press.teach.editions import Student
 
 ROOT = layout.find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)

@@ -12,8 +12,8 @@ import yaml
 from filelock import FileLock
 
 from tokenspace.press import layout
-from tokenspace.press.cost import read as read_costs
-from tokenspace.press.costs_page import compare
+from tokenspace.press.costs.cost import read as read_costs
+from tokenspace.press.costs.costs_page import compare
 from tokenspace.press.plan import profile_values
 from tokenspace.press.results import read_about
 from tokenspace.press.runner import Run, run_notebooks

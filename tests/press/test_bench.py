@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tokenspace.errors import PageError
-from tokenspace.press import bench
+from tokenspace.press.benches import bench
 from tokenspace.press.figures import DARK
 
 ABOUT: dict[str, Any] = {

@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 
 from tokenspace.cli import app
 from tokenspace.errors import ParameterError
-from tokenspace.press import cost, costs_page, fit, forecast, formula, layout, machine, parameters
-from tokenspace.press.machine import Machine
+from tokenspace.press import layout, parameters
+from tokenspace.press.costs import cost, costs_page, fit, forecast, formula, machine
+from tokenspace.press.costs.machine import Machine
 from tokenspace.press.plan import plans, profile_values, profiles
-from tokenspace.press.sweep_spec import read, sweeps
+from tokenspace.press.sweeps.sweep_spec import read, sweeps
 from tokenspace.press.sync import twin
 from tokenspace.sources.sizes import Sizes
 

@@ -12,8 +12,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tokenspace.errors import PageError
 from tokenspace.press import layout
-from tokenspace.press.editions import Student, Whole, edit_source, exercises
 from tokenspace.press.sync import twin
+from tokenspace.press.teach.editions import Student, Whole, edit_source, exercises
 
 ROOT = layout.find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)
@@ -146,7 +146,7 @@ def test_what_is_not_closed_is_refused(cells: list[str], message: str) -> None:
 
 
 def test_nbconvert_takes_the_edition_by_name() -> None:
-    name = "tokenspace.press.editions.Student"
+    name = "tokenspace.press.teach.editions.Student"
     text, _ = NotebookExporter(preprocessors=[name]).from_notebook_node(small())
     assert "NotImplementedError" in text
     assert "x >> 1" not in text

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tokenspace.errors import ParameterError
-from tokenspace.press.powerlaw import LEAST, bend, fit, fit_tail
+from tokenspace.press.benches.powerlaw import LEAST, bend, fit, fit_tail
 
 SIZES = [2.0**k for k in range(5, 11)]
 

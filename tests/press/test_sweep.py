@@ -21,9 +21,10 @@ from tests.sources.checkpoints import EMBED, random_rows, single
 from tests.sources.hub_server import HubServer
 
 from tokenspace.errors import ParameterError
-from tokenspace.press import layout, sweep_results, sweep_spec
+from tokenspace.press import layout
 from tokenspace.press.plan import profiles
-from tokenspace.press.sweep import Outcome, explained, run_sweep
+from tokenspace.press.sweeps import sweep_results, sweep_spec
+from tokenspace.press.sweeps.sweep import Outcome, explained, run_sweep
 from tokenspace.sources.catalogue import hub_models
 
 Put = Callable[..., Path]

@@ -7,7 +7,7 @@ from html import unescape
 from pathlib import Path
 
 from tokenspace.press import layout
-from tokenspace.press.editions import BEGIN, END, Student, edit_source
+from tokenspace.press.teach.editions import BEGIN, END, Student, edit_source
 
 ROOT = layout.find_root(Path(__file__).parent)
 SOLUTION = re.compile(r"\{solution(?:-start)?\} \S+(?P<body>.*?)(?:\{solution-end\}|\Z)", re.DOTALL)

@@ -13,8 +13,9 @@ import pytest
 from filelock import FileLock
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tokenspace.press import costs_page, layout
+from tokenspace.press import layout
 from tokenspace.press.book import build_book
+from tokenspace.press.costs import costs_page
 from tokenspace.press.runner import run_notebooks
 from tokenspace.press.scoreboard import scoreboard
 from tokenspace.sources.sizes import Sizes

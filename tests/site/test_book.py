@@ -13,7 +13,8 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from tests.press.test_bench import CURVE, MISSED, ROW
 
 from tokenspace.errors import RunError
-from tokenspace.press import bench, book
+from tokenspace.press import book
+from tokenspace.press.benches import bench
 from tokenspace.press.book import build_book, figure_cells
 from tokenspace.press.download import citation_names, plain_markdown, plain_notebook
 

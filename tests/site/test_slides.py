@@ -11,9 +11,9 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tests.site.answers import ROOT, leaks
 
 from tokenspace.press import layout
-from tokenspace.press.deck import build_slides
-from tokenspace.press.editions import Student, exercises
-from tokenspace.press.slides import Slides, blocks, first
+from tokenspace.press.teach.deck import build_slides
+from tokenspace.press.teach.editions import Student, exercises
+from tokenspace.press.teach.slides import Slides, blocks, first
 
 CHAPTERS = layout.chapters(ROOT)
 PARTS = list(dict.fromkeys(name.split("/")[0] for name in CHAPTERS))

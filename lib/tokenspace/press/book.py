@@ -18,8 +18,8 @@ import yaml
 
 from tokenspace.errors import RunError
 from tokenspace.press.download import citation_names, plain_notebook
-from tokenspace.press.editions import Whole, edit_source
 from tokenspace.press.sync import dumps, write
+from tokenspace.press.teach.editions import Whole, edit_source
 
 Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
 

@@ -32,7 +32,7 @@ class History:
     def fitted(self, level: float = 0.5) -> Int64[Tensor, "R blocks"]:
         """First logged step at which a block's cross entropy is at most `level`; -1 for never.
 
-        Block losses are normalised: 1 where nothing is known, 0 where all is.
+        Block losses are normalized: 1 where nothing is known, 0 where all is.
         """
         below = self.records["blocks"] <= level
         first = self.steps[below.int().argmax(0)]

@@ -94,7 +94,7 @@ def _grouped(
 
 
 def label_law(kind: str) -> Float64[Tensor, " 51"]:
-    """p_a on {0, ..., 50} of Task 1: uniform, normal(25, 1), Poisson(10), exp(-5y), renormalised.
+    """p_a on {0, ..., 50} of Task 1: uniform, normal(25, 1), Poisson(10), exp(-5y), renormalized.
 
     >>> label_law("uniform")[:2].mul(51).tolist()
     [1.0, 1.0]

@@ -42,7 +42,7 @@ def train(
 
     `batch` rows are the next ones of an endless chain of permutations, drawn per run from
     `seeds` (default 0..R-1): an epoch is N/batch steps. `freeze` maps a parameter to the step from
-    which it stays. Logs loss, accuracy, target rows of E, normalised cross entropy of each block.
+    which it stays. Logs loss, accuracy, target rows of E, normalized cross entropy of each block.
     Raises `ParameterError` for a model of other sizes than the task's, and as `run` does.
 
     >>> from tokenspace.staircase import FFN, arithmetic

@@ -14,9 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 import yaml
 
 from tokenspace.errors import ParameterError
-from tokenspace.press.formula import evaluate
+from tokenspace.press.costs.formula import evaluate
+from tokenspace.press.costs.machine import Machine
 from tokenspace.press.layout import nearest
-from tokenspace.press.machine import Machine
 
 FILE = "costs.yaml"
 UNCERTAINTY = 2.0  # estimates are within this factor where they were compared with runs

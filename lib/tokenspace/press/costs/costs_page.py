@@ -8,11 +8,12 @@ from typing import Any
 import pandas as pd
 
 from tokenspace.errors import ParameterError
-from tokenspace.press import cost, layout
-from tokenspace.press.cost import UNCERTAINTY, Costs, Sizes
-from tokenspace.press.fit import size
-from tokenspace.press.forecast import duration, gpu_matters, hardware, shares
-from tokenspace.press.machine import Machine
+from tokenspace.press import layout
+from tokenspace.press.costs import cost
+from tokenspace.press.costs.cost import UNCERTAINTY, Costs, Sizes
+from tokenspace.press.costs.fit import size
+from tokenspace.press.costs.forecast import duration, gpu_matters, hardware, shares
+from tokenspace.press.costs.machine import Machine
 from tokenspace.press.plan import plan, profiles
 from tokenspace.press.results import read_about
 from tokenspace.press.runs import Stored, stored

@@ -24,7 +24,7 @@ from tokenspace.press.plan import Plan
 from tokenspace.press.progress import Report
 from tokenspace.press.results import read_claims
 from tokenspace.press.runner import COLOUR, THREADS, clear, run_notebooks
-from tokenspace.press.sweep_spec import Sweep, label
+from tokenspace.press.sweeps.sweep_spec import Sweep, label
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pandas as pd
 
 from tokenspace.press.claims import VERDICTS, interval, number
 from tokenspace.press.results import read_about
-from tokenspace.press.sweep import Outcome
-from tokenspace.press.sweep_spec import Sweep
+from tokenspace.press.sweeps.sweep import Outcome
+from tokenspace.press.sweeps.sweep_spec import Sweep
 from tokenspace.press.sync import write
 from tokenspace.press.tables import cell, markdown
 from tokenspace.press.tally import runs_figure

@@ -10,11 +10,11 @@ import pandas as pd
 from markdown_it import MarkdownIt
 
 from tokenspace.errors import PageError
-from tokenspace.press.benchfigures import Record, curve_figure, label, ratio_figure
+from tokenspace.press.benches.benchfigures import Record, curve_figure, label, ratio_figure
+from tokenspace.press.benches.powerlaw import BEND
 from tokenspace.press.figures import DARK
 from tokenspace.press.inline import variable
-from tokenspace.press.powerlaw import BEND
-from tokenspace.press.sweep_results import literal
+from tokenspace.press.sweeps.sweep_results import literal
 from tokenspace.press.tables import markdown
 
 ABOUT = ("machine", "versions", "commit", "measured", "threads", "runs")

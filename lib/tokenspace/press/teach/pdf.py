@@ -8,9 +8,9 @@ from typing import Any
 from playwright.sync_api import Browser
 from pypdf import PdfReader
 
-from tokenspace.press.binding import TEMPLATES, bind
-from tokenspace.press.chromium import chromium
 from tokenspace.press.sync import write
+from tokenspace.press.teach.binding import TEMPLATES, bind
+from tokenspace.press.teach.chromium import chromium
 
 ROOM = 650  # CSS pixels between the margins of A4, as book.css sets them
 LIMIT = 600_000  # milliseconds that typesetting a book may take on a busy machine

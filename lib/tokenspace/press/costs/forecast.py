@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tokenspace.press import cost, fit
-from tokenspace.press.cost import UNCERTAINTY, Costs, Estimate, Sizes
-from tokenspace.press.fit import size
-from tokenspace.press.machine import Machine, this_machine
+from tokenspace.press.costs import cost, fit
+from tokenspace.press.costs.cost import UNCERTAINTY, Costs, Estimate, Sizes
+from tokenspace.press.costs.fit import size
+from tokenspace.press.costs.machine import Machine, this_machine
 from tokenspace.press.parameters import split
 from tokenspace.press.plan import Plan, plan
 

@@ -10,8 +10,8 @@ import yaml
 
 from tokenspace.press.book import build_book
 from tokenspace.press.download import citation_names, plain_notebook
-from tokenspace.press.editions import Student, Whole, edit_source
 from tokenspace.press.sync import dumps, write
+from tokenspace.press.teach.editions import Student, Whole, edit_source
 
 
 def build_handout(

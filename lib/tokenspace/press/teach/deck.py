@@ -12,11 +12,11 @@ from nbformat.v4 import new_markdown_cell, new_notebook
 
 from tokenspace.press import assets
 from tokenspace.press.download import citation_names
-from tokenspace.press.editions import Student
 from tokenspace.press.figures import DARK
 from tokenspace.press.inline import variable
-from tokenspace.press.slides import Slides
 from tokenspace.press.sync import write
+from tokenspace.press.teach.editions import Student
+from tokenspace.press.teach.slides import Slides
 
 TEMPLATES = Path(__file__).parent / "templates"
 INDEX = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Slides</title>

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tokenspace.press.cost import Costs, Estimate, Sizes, estimate
-from tokenspace.press.machine import Machine
+from tokenspace.press.costs.cost import Costs, Estimate, Sizes, estimate
+from tokenspace.press.costs.machine import Machine
 
 Try = Callable[[Mapping[str, Any]], bool]
 
