@@ -35,7 +35,7 @@ def offer_citation(
     part = folder if page.startswith("notebooks/") and name else "book"
     button = {
         "type": "link",
-        "url": f"{context['pathto'](PAGE)}#cite-{part}",
+        "url": f"{context['pathto'](PAGE).removesuffix('#')}#cite-{part}",
         "tooltip": "Cite this page",
         "icon": "fas fa-quote-right",
         "label": "cite-button",

@@ -204,6 +204,9 @@ def test_a_model_spread_over_devices_in_its_own_type_reads_the_same(tmp_path):
 
 
 def test_what_is_no_model_says_so(tmp_path):
+    with pytest.raises(SourceError, match="holds no tokenizer"):
+        load_reader(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(SourceError, match="can't be loaded as a causal model"):
         load_reader(tmp_path)
     with pytest.raises(SourceError, match="minilm holds a table and no causal language model"):

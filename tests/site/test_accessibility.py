@@ -1,48 +1,20 @@
-"""Every page by axe-core's rules, in light, in dark and on a phone; and how to cite it."""
+"""What axe-core is asked in the visits of test_site, and how a page says how to cite it."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from axe_playwright_python.sync_playwright import Axe
 from pybtex.database import parse_file
-from tests.site.test_site import pages
+from tests.site.axe import harm
 
 pytestmark = pytest.mark.site
-
-HARMFUL = ("serious", "critical")
-VIEWS = {"light": (1400, "light"), "dark": (1400, "dark"), "phone": (390, "light")}
-
-
-def harm(tab: Any) -> list[str]:
-    """What axe finds on a page that keeps a reader out, with the first element of each kind."""
-    found = Axe().run(tab).response["violations"]
-    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in HARMFUL]
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_no_page_keeps_a_reader_out(site: Path, browser: Any, view: str) -> None:
-    width, scheme = VIEWS[view]
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-    )
-    found = {}
-    for page in pages(site):
-        tab = context.new_page()
-        tab.goto((site / f"{page}.html").as_uri())
-        tab.evaluate("window.MathJax?.startup?.promise")
-        if complaints := harm(tab):
-            found[page] = complaints
-        tab.close()
-    context.close()
-    assert found == {}
 
 
 def test_axe_would_find_harm(browser: Any) -> None:
     tab = browser.new_page()
     tab.set_content("<html lang=en><main><img src='x.png'><button></button></main></html>")
-    assert {line.split(":")[0] for line in harm(tab)} == {"image-alt", "button-name"}
+    assert {line.split(":")[0] for line in harm(tab)} >= {"image-alt", "button-name"}
     tab.close()
 
 
@@ -62,10 +34,12 @@ def test_the_citation_button_leads_to_the_right_entry(
 ) -> None:
     tab = browser.new_page()
     tab.goto((site / f"{page}.html").as_uri())
-    tab.get_by_role("link", name="Cite this page").click()
-    section = tab.locator(":target, section:has(> :target)").first
+    with tab.expect_popup() as opened:
+        tab.get_by_role("link", name="Cite this page").click()
+    section = opened.value.locator("section:target, section:has(> :target)")
     assert entry in section.locator("pre").inner_text()
     assert section.locator("button.copybtn").count() == 1
+    opened.value.close()
     tab.close()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 from filelock import FileLock
+from tests.site.axe import harm
 
 pytestmark = pytest.mark.site
 
@@ -61,6 +62,7 @@ def visit(context: Any, site: Path, page: str) -> dict[str, Any]:
     )
     tab.goto((site / f"{page}.html").as_uri())
     look: dict[str, Any] = tab.evaluate(LOOK)
+    look["harm"] = harm(tab)
     tab.close()
     outside = [u for u in asked if not u.startswith((site.as_uri(), "data:", "blob:"))]
     return {**look, "outside": outside, "complaints": complaints}
@@ -83,6 +85,7 @@ def broken(visits: dict[tuple[str, int, str], dict[str, Any]], what: str) -> dic
         "low_contrast",
         "unresolved",
         "repeated_ids",
+        "harm",
     ],
 )
 def test_no_page_has(visits: dict[tuple[str, int, str], dict[str, Any]], what: str) -> None:

@@ -40,7 +40,7 @@ def load_causal(spec: str | Path, *, device: str = "cpu", **options: Any) -> tup
     try:
         tokenizer = AutoTokenizer.from_pretrained(where, **files)
         model: Any = AutoModelForCausalLM.from_pretrained(where, **options)
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, LookupError, ImportError) as error:
         raise SourceError(f"{spec} can't be loaded as a causal model: {error}") from error
     return (model if "device_map" in options else model.to(device)).eval(), tokenizer
 
