@@ -1273,7 +1273,7 @@ for i in frames:
     figure = plt.figure(figsize=(7.6, 5.2), layout="none")  # or panels would move between frames
     first_half, second_half = figure.subfigures(1, 2, wspace=0)
     second_half.set_gid("ts-second")
-    place = {"left": 0.16, "right": 0.97, "top": 0.94, "bottom": 0.1, "hspace": 0.08}
+    place = {"left": 0.21, "right": 0.97, "top": 0.94, "bottom": 0.1, "hspace": 0.08}
     draw_rows(*first_half.subplots(2, 1, height_ratios=[1.35, 1], gridspec_kw=place), i, seen)
     place |= {"left": 0.06, "right": 0.96, "bottom": 0.02, "hspace": 0.14, "wspace": 0.1}
     grid = [["rows"] * 3, [0, 1, 2]]
