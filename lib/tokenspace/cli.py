@@ -3,14 +3,13 @@
 import os
 import signal
 import sys
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from tokenspace import cli_plan, cli_read, cli_runs, cli_teach, options
+from tokenspace import cli_book, cli_plan, cli_read, cli_runs, options
 from tokenspace.errors import ParameterError, RunError, TokenspaceError
 from tokenspace.options import Device, Difference, Force, Jobs, Json, Place, Profile, Timeout
 
@@ -47,7 +46,7 @@ app.command()(cli_read.curvature)
 app.command()(cli_plan.plan)
 app.command()(cli_runs.sweep)
 app.add_typer(cli_runs.runs, name="runs")
-for command in cli_teach.COMMANDS:
+for command in cli_book.COMMANDS:
     app.command()(command)
 
 
@@ -220,40 +219,3 @@ def tables(as_json: Json = False) -> None:
         options.echo_json([{**asdict(t), "installed": t.installed} for t in found])
     else:
         show_tables(found)
-
-
-@app.command()
-def book(
-    profile: Profile = "classroom",
-    device: Place = None,
-    timeout: Timeout = None,
-    force: Force = False,
-    jobs: Jobs = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Hide Sphinx's own lines.")] = False,
-) -> None:
-    """Run what changed and build the site; prints its first page as the last line."""
-    from tokenspace.press import layout
-    from tokenspace.press.benches import bench
-    from tokenspace.press.book import build_book
-    from tokenspace.press.costs import costs_page
-    from tokenspace.press.runner import run_notebooks
-    from tokenspace.press.scoreboard import scoreboard
-    from tokenspace.press.sweeps import sweep_results
-    from tokenspace.sources.sizes import Sizes
-
-    root = layout.find_root()
-    runs = run_notebooks(
-        list(layout.chapters(root)),
-        root=root,
-        profile=profile,
-        device=device,
-        timeout=timeout,
-        force=force,
-        jobs=jobs,
-    )
-    folders: dict[str, Path] = {run.notebook: run.folder for run in runs}
-    page = scoreboard(folders, layout.part_titles(root))
-    out = root / "build" / "book"
-    costs = costs_page.page(root, folders, Sizes(network=False))
-    pages = {"costs": costs} | bench.pages(root) | sweep_results.pages(root)
-    typer.echo(build_book(root, folders, page, out, pages=pages, quiet=quiet))

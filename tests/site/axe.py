@@ -16,5 +16,6 @@ PRUNE = """() => {
 def harm(tab: Any) -> list[str]:
     """Prune a page and name each rule that it breaks, with the first element that does."""
     tab.evaluate(PRUNE)
-    found = Axe().run(tab).response["violations"]
+    options = {"resultTypes": ["violations"], "preload": False}  # from disk it would fail
+    found = Axe().run(tab, options=options).response["violations"]
     return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found if v["impact"] in HARMFUL]

@@ -1,4 +1,4 @@
-"""The commands for teaching: `tokenspace handout`, `tokenspace slides` and `tokenspace pdf`."""
+"""What is made of the whole book: `tokenspace book`, `handout`, `slides` and `pdf`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,11 +24,14 @@ class Material:
 def material(
     profile: str, device: str | None, timeout: float | None, force: bool, jobs: int | None
 ) -> Material:
-    """Run what changed, as `tokenspace book` does, and give what an edition needs."""
+    """Run what changed, and give what an edition needs."""
     from tokenspace.press import layout
+    from tokenspace.press.benches import bench
+    from tokenspace.press.costs import costs_page
     from tokenspace.press.runner import run_notebooks
     from tokenspace.press.scoreboard import scoreboard
-    from tokenspace.press.sweeps.sweep_results import pages
+    from tokenspace.press.sweeps import sweep_results
+    from tokenspace.sources.sizes import Sizes
 
     root = layout.find_root()
     runs = run_notebooks(
@@ -42,7 +45,28 @@ def material(
     )
     folders = {run.notebook: run.folder for run in runs}
     page = scoreboard(folders, layout.part_titles(root))
-    return Material(root, folders, page, pages(root))
+    costs = costs_page.page(root, folders, Sizes(network=False))
+    pages = {"costs": costs} | bench.pages(root) | sweep_results.pages(root)
+    return Material(root, folders, page, pages)
+
+
+def book(
+    profile: Profile = "classroom",
+    device: Place = None,
+    timeout: Timeout = None,
+    force: Force = False,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run what changed and build the site; prints its first page as the last line."""
+    typer.echo(_site(material(profile, device, timeout, force, jobs), quiet))
+
+
+def _site(made: Material, quiet: bool) -> Path:
+    from tokenspace.press.book import build_book
+
+    out = made.root / "build" / "book"
+    return build_book(made.root, made.runs, made.scoreboard, out, pages=made.pages, quiet=quiet)
 
 
 def handout(
@@ -59,10 +83,10 @@ def handout(
     """
     from tokenspace.press.teach.handout import build_handout
 
-    book = material(profile, device, timeout, force, jobs)
-    out = book.root / "build" / "handout"
+    made = material(profile, device, timeout, force, jobs)
+    out = made.root / "build" / "handout"
     typer.echo(
-        build_handout(book.root, book.runs, book.scoreboard, out, pages=book.pages, quiet=quiet)
+        build_handout(made.root, made.runs, made.scoreboard, out, pages=made.pages, quiet=quiet)
     )
 
 
@@ -78,13 +102,11 @@ def pdf(
 
     It needs a Chromium, and some minutes on a slow machine.
     """
-    from tokenspace.press.book import build_book
     from tokenspace.press.teach.pdf import build_pdf
 
-    book = material(profile, device, timeout, force, jobs)
-    built = book.root / "build" / "book"
-    build_book(book.root, book.runs, book.scoreboard, built, pages=book.pages, quiet=quiet)
-    typer.echo(build_pdf(built, book.root / "build" / "pdf"))
+    made = material(profile, device, timeout, force, jobs)
+    _site(made, quiet)
+    typer.echo(build_pdf(made.root / "build" / "book", made.root / "build" / "pdf"))
 
 
 def slides(
@@ -101,9 +123,9 @@ def slides(
     from tokenspace.press import layout
     from tokenspace.press.teach.deck import build_slides
 
-    book = material(profile, device, timeout, force, jobs)
-    out = book.root / "build" / "slides"
-    typer.echo(build_slides(book.root, book.runs, layout.chapters(book.root), out))
+    made = material(profile, device, timeout, force, jobs)
+    out = made.root / "build" / "slides"
+    typer.echo(build_slides(made.root, made.runs, layout.chapters(made.root), out))
 
 
-COMMANDS = (handout, slides, pdf)
+COMMANDS = (book, handout, slides, pdf)
