@@ -3,6 +3,6 @@
   const wide = 'mjx-container[display="true"], table, .ts-figure > svg, img';
   for (const box of document.querySelectorAll(`main :is(${wide})`)) {
     const room = box.parentElement.clientWidth;
-    if (room && box.scrollWidth > room + 1) box.style.zoom = room / box.scrollWidth;
+    if (room && box.scrollWidth > room + 1) box.style.zoom = (room - 4) / box.scrollWidth; // letters don't shrink evenly
   }
 }
