@@ -11,7 +11,18 @@ from typer.core import TyperGroup
 
 from tokenspace import cli_book, cli_plan, cli_read, cli_runs, options
 from tokenspace.errors import ParameterError, RunError, TokenspaceError
-from tokenspace.options import Device, Difference, Force, Jobs, Json, Place, Profile, Timeout
+from tokenspace.options import (
+    Device,
+    Difference,
+    Force,
+    Jobs,
+    Json,
+    Notebooks,
+    Parameters,
+    Place,
+    Profile,
+    Timeout,
+)
 
 
 class Group(TyperGroup):
@@ -66,13 +77,8 @@ def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
 
 @app.command()
 def run(
-    notebooks: Annotated[
-        list[str] | None, typer.Argument(metavar="PART/NOTEBOOK...", show_default=False)
-    ] = None,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter."),
-    ] = None,
+    notebooks: Notebooks = None,
+    parameter: Parameters = None,
     profile: Profile = "classroom",
     device: Place = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every notebook.")] = False,
@@ -89,11 +95,9 @@ def run(
     from tokenspace.press.runner import run_notebooks
 
     root = layout.find_root()
-    if everything == bool(notebooks):
-        known = ", ".join(layout.notebooks(root))
-        raise ParameterError(f"name the notebooks to run, or --all. Known: {known or 'none'}")
+    names = options.chosen(notebooks, everything, layout.notebooks(root), "run")
     runs = run_notebooks(
-        notebooks or layout.notebooks(root),
+        names,
         root=root,
         profile=profile,
         given=split(parameter or []),

@@ -17,8 +17,23 @@ class Material:
 
     root: Path
     runs: dict[str, Path]
-    scoreboard: str
-    pages: dict[str, str]
+
+    def scoreboard(self) -> str:
+        """Write the scoreboard."""
+        from tokenspace.press import layout
+        from tokenspace.press.scoreboard import scoreboard
+
+        return scoreboard(self.runs, layout.part_titles(self.root))
+
+    def pages(self) -> dict[str, str]:
+        """Write the other pages that no notebook makes: costs, the bench, sweeps."""
+        from tokenspace.press.benches import bench
+        from tokenspace.press.costs import costs_page
+        from tokenspace.press.sweeps import sweep_results
+        from tokenspace.sources.sizes import Sizes
+
+        costs = costs_page.page(self.root, self.runs, Sizes(network=False))
+        return {"costs": costs} | bench.pages(self.root) | sweep_results.pages(self.root)
 
 
 def material(
@@ -26,12 +41,7 @@ def material(
 ) -> Material:
     """Run what changed, and give what an edition needs."""
     from tokenspace.press import layout
-    from tokenspace.press.benches import bench
-    from tokenspace.press.costs import costs_page
     from tokenspace.press.runner import run_notebooks
-    from tokenspace.press.scoreboard import scoreboard
-    from tokenspace.press.sweeps import sweep_results
-    from tokenspace.sources.sizes import Sizes
 
     root = layout.find_root()
     runs = run_notebooks(
@@ -43,11 +53,7 @@ def material(
         force=force,
         jobs=jobs,
     )
-    folders = {run.notebook: run.folder for run in runs}
-    page = scoreboard(folders, layout.part_titles(root))
-    costs = costs_page.page(root, folders, Sizes(network=False))
-    pages = {"costs": costs} | bench.pages(root) | sweep_results.pages(root)
-    return Material(root, folders, page, pages)
+    return Material(root, {run.notebook: run.folder for run in runs})
 
 
 def book(
@@ -66,7 +72,7 @@ def _site(made: Material, quiet: bool) -> Path:
     from tokenspace.press.book import build_book
 
     out = made.root / "build" / "book"
-    return build_book(made.root, made.runs, made.scoreboard, out, pages=made.pages, quiet=quiet)
+    return build_book(made.root, made.runs, made.scoreboard(), out, pages=made.pages(), quiet=quiet)
 
 
 def handout(
@@ -86,7 +92,7 @@ def handout(
     made = material(profile, device, timeout, force, jobs)
     out = made.root / "build" / "handout"
     typer.echo(
-        build_handout(made.root, made.runs, made.scoreboard, out, pages=made.pages, quiet=quiet)
+        build_handout(made.root, made.runs, made.scoreboard(), out, pages=made.pages(), quiet=quiet)
     )
 
 

@@ -4,18 +4,13 @@ from typing import Annotated
 
 import typer
 
-from tokenspace.errors import CapacityError, ParameterError
-from tokenspace.options import Json, Place, Profile, echo_json
+from tokenspace.errors import CapacityError
+from tokenspace.options import Json, Notebooks, Parameters, Place, Profile, chosen, echo_json
 
 
 def plan(
-    notebooks: Annotated[
-        list[str] | None, typer.Argument(metavar="PART/NOTEBOOK...", show_default=False)
-    ] = None,
-    parameter: Annotated[
-        list[str] | None,
-        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter."),
-    ] = None,
+    notebooks: Notebooks = None,
+    parameter: Parameters = None,
     profile: Profile = "classroom",
     device: Place = None,
     everything: Annotated[bool, typer.Option("--all", help="Plan every notebook.")] = False,
@@ -41,12 +36,8 @@ def plan(
         else:
             typer.echo("\n".join(costs_page.check_lines(rows)))
         return
-    if everything == bool(notebooks):
-        known = ", ".join(layout.notebooks(root))
-        raise ParameterError(f"name the notebooks to plan, or --all. Known: {known or 'none'}")
-    found = forecast.forecasts(
-        root, notebooks or layout.notebooks(root), profile, parameter or [], device, sizes
-    )
+    names = chosen(notebooks, everything, layout.notebooks(root), "plan")
+    found = forecast.forecasts(root, names, profile, parameter or [], device, sizes)
     if as_json:
         echo_json([each.record() for each in found])
     else:

@@ -50,7 +50,7 @@ def sweep(
     if total := forecast.sweep_total(root, plans, workers, Sizes(network=False)):
         typer.echo(f"planned: {total}", err=True)
     outcomes = run_sweep(
-        wanted, root, device=device, timeout=timeout, workers=workers, scheduler=scheduler
+        wanted, plans, device=device, timeout=timeout, workers=workers, scheduler=scheduler
     )
     path = sweep_results.save(root, wanted, outcomes)
     typer.echo(path.with_name("summary.md"))

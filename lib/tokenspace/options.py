@@ -5,6 +5,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from tokenspace.errors import ParameterError
+
 Device = Literal["auto", "cpu", "cuda"]
 Profile = Annotated[str, typer.Option(help="Values from notebooks/profiles/PROFILE.yaml.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -20,7 +22,22 @@ Difference = Annotated[
 Jobs = Annotated[int | None, typer.Option(min=1, help="Notebooks at once; default: one a core.")]
 Force = Annotated[bool, typer.Option("--force", help="Run again what was run before.")]
 Timeout = Annotated[float | None, typer.Option(min=0.1, help="Seconds each notebook may take.")]
+Notebooks = Annotated[
+    list[str] | None, typer.Argument(metavar="PART/NOTEBOOK...", show_default=False)
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter."),
+]
 Place = Annotated[Device | None, typer.Option(help="Where to compute.")]
+
+
+def chosen(notebooks: list[str] | None, everything: bool, known: list[str], verb: str) -> list[str]:
+    """Give the notebooks that were named, or with --all every one; `ParameterError` for neither."""
+    if everything == bool(notebooks):
+        listed = ", ".join(known) or "none"
+        raise ParameterError(f"name the notebooks to {verb}, or --all. Known: {listed}")
+    return notebooks or known
 
 
 def place(device: str) -> str:

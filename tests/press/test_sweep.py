@@ -93,7 +93,7 @@ def test_two_sweeps_of_one_file_name_do_not_share_their_results(
     sweep_results.save(root, sweep_spec.read(first), [])
     sweep_spec.read(first).check_folder(root)
     with pytest.raises(ParameterError, match=f"holds the results of {first}: give {second} ano"):
-        run_sweep(sweep_spec.read(second), root)
+        run_sweep(other := sweep_spec.read(second), other.plans(root))
     first.unlink()  # moved there, perhaps
     sweep_spec.read(second).check_folder(root)
 

@@ -1,8 +1,13 @@
 """An SVG of the figure style as a piece of a page, in the page's light or dark colours."""
 
 import re
+from collections.abc import Callable
 from html import escape
 
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from tokenspace.press import figures
 from tokenspace.press.figures import DARK
 from tokenspace.press.live import controls
 
@@ -31,3 +36,11 @@ def inline(svg: str, alt: str) -> str:
     if box and 'class="ts-second"' in rest:
         two = f' ts-two" style="--ts-shape: {float(box[2]) / float(box[1]):.4f}'
     return f'<div class="ts-figure{two}">{head}>{coloured}{controls(svg)}</div>'
+
+
+def captioned(draw: Callable[[], Figure], name: str, told: str, caption: str) -> str:
+    """Draw a figure in the style, and give it as HTML with a caption and what it tells in words."""
+    with mpl.rc_context():
+        figures.use()
+        drawn = figures.svg(draw(), name, told)
+    return f"<figure>{inline(drawn, f'{told}.')}<figcaption>{escape(caption)}</figcaption></figure>"

@@ -77,6 +77,12 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def read_parameters(folder: Path) -> dict[str, Any]:
+    """Read what a run was given."""
+    found: dict[str, Any] = yaml.safe_load((folder / "params.yaml").read_text())
+    return found
+
+
 def read_claims(folder: Path) -> list[dict[str, Any]]:
     """Read the claims of a run."""
     found: list[dict[str, Any]] = json.loads((folder / "claims.json").read_text())

@@ -8,8 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from tokenspace.errors import ParameterError
 from tokenspace.press import layout, parameters, results
 from tokenspace.press.keys import run_key, source_digest
@@ -37,8 +35,7 @@ class Stored:
 
     def parameters(self) -> dict[str, Any]:
         """Read what the run was given."""
-        found: dict[str, Any] = yaml.safe_load((self.folder / "params.yaml").read_text())
-        return found
+        return results.read_parameters(self.folder)
 
     def record(self) -> dict[str, Any]:
         """Give the run as plain JSON data."""
@@ -67,7 +64,7 @@ def stored(root: Path) -> list[Stored]:
     def state(notebook: str, folder: Path) -> State:
         if notebook not in layout.notebooks(root):
             return "stale"
-        given = yaml.safe_load((folder / "params.yaml").read_text())
+        given = results.read_parameters(folder)
         return "current" if run_key(digest(notebook), given) == folder.name else "stale"
 
     found = []

@@ -1,14 +1,12 @@
 """Verdicts at a glance: how many of each part's claims got which, and each claim's over runs."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from tokenspace.press import figures
 from tokenspace.press.claims import VERDICTS
-from tokenspace.press.inline import inline
+from tokenspace.press.inline import captioned
 
 COLOURS = {
     "holds": figures.TEAL,
@@ -30,9 +28,7 @@ def tally_figure(counts: Counts) -> str:
     """
     said = "; ".join(f"{part}: {in_words(count)}" for part, count in counts.items())
     caption = "How many claims of each part got which verdict in these runs."
-    with mpl.rc_context():
-        figures.use()
-        return _framed(_bars(counts), "fig-scoreboard", said, caption)
+    return captioned(lambda: _bars(counts), "fig-scoreboard", said, caption)
 
 
 def runs_figure(verdicts: Mapping[str, Sequence[str]]) -> str:
@@ -49,14 +45,7 @@ def runs_figure(verdicts: Mapping[str, Sequence[str]]) -> str:
         for claim, found in verdicts.items()
     )
     caption = "Each claim's verdict in each run, runs from left to right as in the tables below."
-    with mpl.rc_context():
-        figures.use()
-        return _framed(_dots(verdicts), "fig-runs", said, caption)
-
-
-def _framed(figure: Figure, name: str, said: str, caption: str) -> str:
-    drawn = inline(figures.svg(figure, name, said), f"{said}.")
-    return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
+    return captioned(lambda: _dots(verdicts), "fig-runs", said, caption)
 
 
 def in_words(count: Mapping[str, int]) -> str:

@@ -1,18 +1,15 @@
 """The bench's two figures: ratios against targets, and how time and memory grow."""
 
 import math
-from collections.abc import Callable
-from html import escape
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from tokenspace.press import figures
-from tokenspace.press.inline import inline
+from tokenspace.press.inline import captioned
 
 Record = dict[str, Any]
 COLUMNS = 2
@@ -30,7 +27,7 @@ def ratio_figure(rows: list[Record]) -> str:
         "pairs of runs, the line goes from the least to the greatest, the bar is the target. Left "
         "of the bar it is met (filled), right of it missed (open)."
     )
-    return _figure(lambda: _ratios(rows, labels), "fig-bench", told, caption)
+    return captioned(lambda: _ratios(rows, labels), "fig-bench", told, caption)
 
 
 def curve_figure(curves: list[Record]) -> str:
@@ -45,7 +42,7 @@ def curve_figure(curves: list[Record]) -> str:
         "power law fitted to the filled points (line), and the arithmetic, at the rate of the "
         "largest size (dashed)."
     )
-    return _figure(lambda: _curves(curves), "fig-bench-curves", told, caption)
+    return captioned(lambda: _curves(curves), "fig-bench-curves", told, caption)
 
 
 def label(row: Record) -> str:
@@ -55,13 +52,6 @@ def label(row: Record) -> str:
     'TwoNN: MiniLM (2)'
     """
     return f"{row['name']} ({row['threads']})"
-
-
-def _figure(draw: Callable[[], Figure], name: str, told: str, caption: str) -> str:
-    with mpl.rc_context():
-        figures.use()
-        drawn = figures.svg(draw(), name, told)
-    return f"<figure>{inline(drawn, f'{told}.')}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
 def _ratios(rows: list[Record], labels: list[str]) -> Figure:

@@ -15,8 +15,8 @@ from tokenspace.press.costs.fit import size
 from tokenspace.press.costs.forecast import duration, gpu_matters, hardware, shares
 from tokenspace.press.costs.machine import Machine
 from tokenspace.press.plan import plan, profiles
-from tokenspace.press.results import read_about
-from tokenspace.press.runs import Stored, stored
+from tokenspace.press.results import read_about, read_parameters
+from tokenspace.press.runs import stored
 from tokenspace.press.tables import markdown
 
 SHOWN = ("classroom", "paper")
@@ -61,15 +61,11 @@ def page(root: Path, runs: Mapping[str, Path], sizes: Sizes) -> str:
     measured = [
         row
         for name, folder in runs.items()
-        if (row := compare(costs, name, read_about(folder), _given(folder), sizes))
+        if (row := compare(costs, name, read_about(folder), read_parameters(folder), sizes))
     ]
     if measured:
         lines += [BESIDE, markdown(pd.DataFrame([_side_by_side(row) for row in measured])), ""]
     return "\n".join(lines)
-
-
-def _given(folder: Path) -> dict[str, Any]:
-    return Stored("", "", "current", folder, {}).parameters()
 
 
 def _table(root: Path, costs: Costs, profile: str, sizes: Sizes) -> str:

@@ -43,7 +43,7 @@ class Outcome:
 
 def run_sweep(
     sweep: Sweep,
-    root: Path,
+    plans: list[Plan],
     *,
     device: str | None = None,
     timeout: float | None = None,
@@ -52,11 +52,11 @@ def run_sweep(
 ) -> list[Outcome]:
     """Run what isn't there yet and return every run's outcome, in the sweep's order.
 
-    `workers` run at once on this machine (default: one a core), or the cluster behind `scheduler`
-    does. Raises `ParameterError` before anything starts, `RunError` when no cluster answers.
+    `plans` are the sweep's own, for the same `device`. `workers` run at once on this machine
+    (default: one a core), or the cluster behind `scheduler` does. Raises `ParameterError` before
+    anything starts, `RunError` when no cluster answers.
     """
-    plans = sweep.plans(root, device=device)
-    sweep.check_folder(root)
+    sweep.check_folder(plans[0].root)
     new = [p for p in plans if not p.folder.is_dir()]
     labels = {p.key: label(point) for p, point in zip(plans, sweep.points, strict=True)}
     errors: dict[str, str] = {}

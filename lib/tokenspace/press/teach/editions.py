@@ -17,6 +17,7 @@ from nbconvert.preprocessors import Preprocessor
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from tokenspace.errors import PageError
+from tokenspace.press.sync import HEADER
 
 Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
 
@@ -26,7 +27,6 @@ BOX = re.compile(
     r"^(?P<fence>`{3,}|:{3,}) *\{(?P<name>exercise|solution[\w-]*)\} *(?P<title>.*?)\s*$"
 )
 LABEL = re.compile(r"^:label: *(?P<label>\S+)", re.MULTILINE)
-HEADER = re.compile(r"# ---\n.*?\n# ---\n\n", re.DOTALL)
 HINT = "put your answer in place of this error and run the cell again"
 
 

@@ -37,11 +37,11 @@ def build_handout(
     config.write_text(yaml.safe_dump(_closed(yaml.safe_load(config.read_text()))))
     citations = citation_names(source / "book" / "references.bib")
     for name, run in runs.items():
-        for edition, preprocessor in (("student", Student()), ("teacher", Whole())):
-            made, _ = preprocessor.preprocess(_read(run), {})
+        student, _ = Student().preprocess(_read(run), {})
+        teacher, _ = Whole().preprocess(_read(run), {})
+        for edition, made in (("student", student), ("teacher", teacher)):
             _write(out / edition / f"{name}.ipynb", dumps(plain_notebook(made, citations)))
-        made, _ = Student().preprocess(_read(run), {})
-        _write(work / "source" / "runs" / name / "executed.ipynb", dumps(made))
+        _write(work / "source" / "runs" / name / "executed.ipynb", dumps(student))
         text = (source / "notebooks" / f"{name}.py").read_text()
         _write(work / "source" / "notebooks" / f"{name}.py", edit_source(text, Student()))
     folders = {name: work / "source" / "runs" / name for name in runs}
