@@ -21,8 +21,8 @@ def dot(x: Float64[Tensor, "*N n"], y: Float64[Tensor, "*N n"]) -> Float64[Tenso
 def wedge(x: Float64[Tensor, "*N n"], y: Float64[Tensor, "*N n"]) -> Float64[Tensor, "*N n n"]:
     """x∧y = xyᵀ - yxᵀ, dense.
 
-    >>> wedge(*torch.eye(2).double()).tolist()
-    [[0.0, 1.0], [-1.0, 0.0]]
+    >>> wedge(*torch.eye(2).double()).int().tolist()
+    [[0, 1], [-1, 0]]
     """
     outer = x[..., :, None] * y[..., None, :]
     return outer - outer.mT
@@ -68,8 +68,8 @@ def frame(points: Points) -> Frame:
 
     >>> from tokenspace.curvature import points_of
     >>> h, V = torch.eye(3)[:1], torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
-    >>> frame(points_of(h, torch.zeros(1, 2), V)).e1[0, :2].tolist()
-    [0.0, 1.0]
+    >>> frame(points_of(h, torch.zeros(1, 2), V)).e1[0, :2].round().int().tolist()
+    [0, 1]
     """
     parts = list(frames(points))
     if not parts:

@@ -58,7 +58,7 @@ def top_two(logits: Float[Tensor, "*N V"]) -> TopTwo:
 def charge(p1: Float64[Tensor, "*N"], p2: Float64[Tensor, "*N"]) -> Float64[Tensor, "*N"]:
     """Probability charge q = 4 p₁ p₂ (Modenbach, arXiv:2605.04899): 0 when certain, at most 1.
 
-    >>> charge(torch.tensor(0.5).double(), torch.tensor(0.5).double()).item()
+    >>> round(charge(torch.tensor(0.5).double(), torch.tensor(0.5).double()).item(), 6)
     1.0
     """
     return 4 * p1 * p2
@@ -97,8 +97,9 @@ def covariance_times(
 ) -> Float64[Tensor, "*N n"]:
     """C x without the n × n matrix.
 
-    >>> covariance_times(torch.tensor([0.5, 0.5]).double(), torch.eye(2), torch.ones(2).double())
-    tensor([0., 0.], dtype=torch.float64)
+    >>> half = torch.tensor([0.5, 0.5]).double()
+    >>> covariance_times(half, torch.eye(2), torch.ones(2).double()).abs().tolist()
+    [0.0, 0.0]
     """
     centred = V.double() - mean(p, V)
     return (x @ centred.T * p) @ centred
@@ -110,7 +111,7 @@ def sampling_error(p: Float64[Tensor, "*N V"], V: Float[Tensor, "V n"]) -> Float
     Of two tokens it is p₁p₂ |v₁ - v₂|² = q |v₁ - v₂|² / 4: the charge is this error over its
     largest value.
 
-    >>> sampling_error(torch.tensor([0.5, 0.5]).double(), torch.eye(2)).item()
+    >>> round(sampling_error(torch.tensor([0.5, 0.5]).double(), torch.eye(2)).item(), 6)
     0.5
     """
     V = V.double()

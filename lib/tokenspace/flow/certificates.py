@@ -86,7 +86,7 @@ def excess_of(
 
     >>> E, y = torch.tensor([[1.0], [-1.0]]), torch.tensor([[0.0], [0.5]])
     >>> logits = torch.tensor([[0.0, 3.0], [0.0, 0.0]])
-    >>> excess_of(logits, y, torch.tensor(1.0), E).tolist()
+    >>> excess_of(logits, y, torch.tensor(1.0), E).round(decimals=5).tolist()
     [3.0, 1.0]
     """
     far = squared_distances(y, E)

@@ -144,7 +144,7 @@ def corrupt(
 ) -> Float[Tensor, "*N d"]:
     """x = α e + σ z on the variance-preserving path.
 
-    >>> corrupt(torch.ones(1, 1, 1), torch.tensor([-40.0]), torch.zeros(1, 1, 1)).item()
+    >>> corrupt(torch.ones(1, 1, 1), torch.tensor([-40.0]), torch.zeros(1, 1, 1)).round().item()
     1.0
     """
     alpha, sigma = preserving(gamma)
@@ -157,7 +157,7 @@ def velocity(
     """v = (σ'/σ) x + (α' - α σ'/σ) μ, with `rate` = (α', σ') in any one clock.
 
     >>> at, rate = linear(torch.tensor(0.5)), (torch.tensor(1.0), torch.tensor(-1.0))
-    >>> velocity(torch.zeros(1, 1), torch.ones(1, 1), at, rate).item()  # (μ - x)/(1 - t)
+    >>> velocity(torch.zeros(1, 1), torch.ones(1, 1), at, rate).round().item()  # (μ - x)/(1 - t)
     2.0
     """
     (alpha, sigma), (d_alpha, d_sigma) = point, rate

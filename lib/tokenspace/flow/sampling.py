@@ -179,7 +179,7 @@ def hull_distance(points: Float[Tensor, "n d"], E: Float[Tensor, "V d"]) -> Floa
 
     Least squares over weights >= 0, with their sum held at 1 by a large weight.
 
-    >>> hull_distance(torch.tensor([[0.5], [3.0]]), torch.tensor([[-1.0], [1.0]])).round()
+    >>> hull_distance(torch.tensor([[0.5], [3.0]]), torch.tensor([[-1.0], [1.0]])).round().abs()
     tensor([0., 2.], dtype=torch.float64)
     """
     rows, at = E.detach().cpu().double().numpy(), points.detach().cpu().double().numpy()

@@ -36,8 +36,8 @@ def posterior_logits(x: Float[Tensor, "*N d"], at: Point) -> Float[Tensor, "*N V
 def exact(x: Float[Tensor, "*N d"], at: Point) -> Float[Tensor, "*N d"]:
     """E[token | x].
 
-    >>> exact(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01))).tolist()
-    [[2.0, 0.3]]
+    >>> [round(v, 6) for v in exact(TOKENS[0], (torch.tensor(1.0), torch.tensor(0.01))).tolist()]
+    [2.0, 0.3]
     """
     return posterior_logits(x, at).softmax(-1) @ TOKENS.to(x)
 
@@ -45,8 +45,9 @@ def exact(x: Float[Tensor, "*N d"], at: Point) -> Float[Tensor, "*N d"]:
 def mistaken(bound: float, seed: int = 0) -> Mean:
     """A hull predictor whose logits are wrong by up to `bound`, smoothly in x, at every noise.
 
-    >>> mistaken(6.0)(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01))).tolist()
-    [[2.0, 0.3]]
+    >>> mean = mistaken(6.0)(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01)))
+    >>> (mean - TOKENS[0]).norm().item() < 1e-6
+    True
     """
     error = wave(len(TOKENS), seed)
 
@@ -107,7 +108,7 @@ def wave(channels: int, seed: int) -> Mean:
 def scales(n: int, first: float = 100.0, last: float = 1e-4) -> tuple[Tensor, Tensor]:
     """n points (1, s) with s even in its logarithm, from `first` down to `last`.
 
-    >>> scales(3, 100.0, 1.0)[1].tolist()
+    >>> scales(3, 100.0, 1.0)[1].round(decimals=6).tolist()
     [100.0, 10.0, 1.0]
     """
     s = torch.logspace(math.log10(first), math.log10(last), n, dtype=torch.float64)
@@ -130,8 +131,8 @@ def trap(x: Tensor, t: Tensor) -> Tensor:
 def lipschitz(x: Tensor, t: Tensor) -> Tensor:
     """log f_1/f_2 with the same pull to the midpoint, but Lipschitz in x at all t: no trap.
 
-    >>> lipschitz(torch.tensor(0.0), torch.tensor(0.5)).item()
-    -0.0
+    >>> lipschitz(torch.tensor(0.0), torch.tensor(0.5)).item() == 0
+    True
     """
     return -4 * torch.tanh(2 * x)
 
@@ -140,8 +141,8 @@ def two_tokens(log_odds: LogOdds) -> Mean:
     """The hull predictor of the tokens ±1 on the linear path, with this log f_1/f_2.
 
     >>> mean = two_tokens(lambda x, t: 0 * x)
-    >>> mean(torch.tensor([0.0]), (torch.tensor(0.5), torch.tensor(0.5))).item()
-    0.0
+    >>> mean(torch.tensor([0.0]), (torch.tensor(0.5), torch.tensor(0.5))).item() == 0
+    True
     """
 
     def mean(x: Tensor, at: Point) -> Tensor:

@@ -81,8 +81,8 @@ def bend(x: Numbers, y: Numbers) -> float:
     By a parabola through the logarithms.
 
     >>> x = [1.0, 2.0, 4.0, 8.0]
-    >>> round(bend(x, [v**2 for v in x]), 6), bend(x, [1 + v for v in x]) > 0.3
-    (0.0, True)
+    >>> abs(bend(x, [v**2 for v in x])) < 1e-6, bend(x, [1 + v for v in x]) > 0.3
+    (True, True)
     """
     log_x = np.log(np.asarray(x, np.float64))
     square = np.polyfit(log_x, np.log(np.asarray(y, np.float64)), 2)[0]
