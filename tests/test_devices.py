@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tokenspace.curvature import curvature, reader_of
-from tokenspace.curvature.chessmodel import ChessRecipe, train_chess
+from tokenspace.curvature.chess.model import ChessRecipe, train_chess
 from tokenspace.curvature.generation import read
 from tokenspace.curvature.reader import lens
 from tokenspace.curvature.sensitivity import continue_greedily, swap_divergence

@@ -67,14 +67,15 @@ import pandas as pd
 import torch
 
 from tokenspace import curvature as cv
-from tokenspace.curvature.board import against
-from tokenspace.curvature.boardreading import SQUARE
-from tokenspace.curvature.trainchess import HELD_OUT
+from tokenspace.curvature import chess as cc
+from tokenspace.curvature.chess.board import against
+from tokenspace.curvature.chess.reading import SQUARE
+from tokenspace.curvature.chess.train import HELD_OUT
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, RED, TEAL
 
 generator = torch.Generator().manual_seed(seed)
-KING = cv.king_distance()
+KING = cc.king_distance()
 TRIED = 40  # readouts that were looked at while this page was made and aren't shown
 
 
@@ -104,13 +105,13 @@ def state_claim(id, **about):
 # %%
 n = 576
 vectors = draw(64, n)
-planes = cv.random_planes(200, n, seed)
+planes = cc.random_planes(200, n, seed)
 inside = torch.nn.functional.normalize(planes @ vectors.T, dim=1)  # (200, 2, 64)
 pairs = torch.triu_indices(64, 64, 1)
 turned = (inside.mT @ inside)[:, pairs[0], pairs[1]].abs().flatten()
 unit = torch.nn.functional.normalize(vectors, dim=1)
 whole = (unit @ unit.T)[pairs[0], pairs[1]].abs()
-by_chance = float(cv.rotated_cosine(planes, vectors).mean())
+by_chance = float(cc.rotated_cosine(planes, vectors).mean())
 width_of_paper = 2 / (math.pi * 0.07**2)
 
 # %% tags=["hide-input"]
@@ -181,9 +182,9 @@ p_values = {"S64": [], "S8xS8": []}
 for trial in range(30):
     of_file, of_rank = np.random.default_rng([seed, trial]).normal(size=(2, 8, 40))
     additive = of_file[np.arange(64) % 8] + of_rank[np.arange(64) // 8]
-    likeness = cv.cosines(additive @ additive.T)
+    likeness = cc.cosines(additive @ additive.T)
     for group, found in p_values.items():
-        found.append(cv.mantel_test(likeness, KING, 99, trial, group).p)
+        found.append(cc.mantel_test(likeness, KING, 99, trial, group).p)
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.2, 3))
@@ -228,22 +229,22 @@ state_claim(
 
 # %% tags=["hide-input"]
 if pgn:
-    played = cv.load_games(Path(pgn))[:text_games]
+    played = cc.load_games(Path(pgn))[:text_games]
 else:
-    played = cv.random_games(text_games, seed, plies, greed)
-texts = [cv.movetext(game)[0] for game in played]
+    played = cc.random_games(text_games, seed, plies, greed)
+texts = [cc.movetext(game)[0] for game in played]
 if model == "untrained":
     reader = cv.untrained_reader([*texts, " ".join("abcdefgh12345678")], seed=seed)
 else:
     spread = {"device_map": "auto", "dtype": "auto"} if sharded else {}
     reader = cv.load_reader(model, device=page.device, **spread)
-text_points = cv.text_points(reader, played)
-in_text = cv.read_board(text_points, least=least, seed=seed)
+text_points = cc.text_points(reader, played)
+in_text = cc.read_board(text_points, least=least, seed=seed)
 
 # %% tags=["hide-input"]
-asked = sum(len(cv.encode_game(reader, game)[1]) for game in played)
+asked = sum(len(cc.encode_game(reader, game)[1]) for game in played)
 shown = text_points.points.q[text_points.game == 0].argsort(descending=True)[:6].sort().values
-moves = cv.movetext(played[0])[1]
+moves = cc.movetext(played[0])[1]
 named = [[chess.square_name(s) for s in pair] for pair in text_points.squares[shown].tolist()]
 p1, p2, q = (v[shown] for v in (text_points.points.p1, text_points.points.p2, text_points.points.q))
 page.table(
@@ -272,15 +273,15 @@ page.say(
 # A probe is a linear reading of a state: one for each fact, such as "a white knight stands on f3". Accuracy is a poor measure of it. Almost every fact is almost always false, so the answer "never" is nearly always right: {ref}`how often <ex-never>`, on the starting board? We take the area under the ROC curve (.5 is chance), on games held out whole, and compare only positions **at the same move number**: how far a game has gone says much about a board. The rival reads no state, it counts the tokens so far.
 
 # %%
-tokens = [cv.encode_game(reader, game) for game in played]
+tokens = [cc.encode_game(reader, game) for game in played]
 used = sorted({token for ids, _ in tokens for token in ids})
 number = {token: i for i, token in enumerate(used)}
-bags = cv.bag_of_tokens([[number[token] for token in ids] for ids, _ in tokens], len(used))
+bags = cc.bag_of_tokens([[number[token] for token in ids] for ids, _ in tokens], len(used))
 start = np.cumsum([0, *(len(ids) for ids, _ in tokens)])
 asked_at = [start[g] + name.position for g, (_, names) in enumerate(tokens) for name in names]
 bag = bags[torch.tensor(asked_at)][text_points.row]
 
-known = cv.varied(text_points.holds, least)
+known = cc.varied(text_points.holds, least)
 holds, game, place = text_points.holds[:, known], text_points.game, text_points.place
 z = text_points.points.z
 
@@ -294,13 +295,13 @@ def over_splits(read_auc, x, ridge):
 auc = {  # each with the ridge that suits it best
     name: max((over_splits(reading, x, ridge) for ridge in (1e-3, 1e-2, 1e-1)), key=np.mean)
     for name, reading, x in (
-        ("state", cv.probe_auc, z),
-        ("tokens so far", cv.probe_auc, bag),
-        ("facts of another game", cv.shuffled_auc, z),
+        ("state", cc.probe_auc, z),
+        ("tokens so far", cc.probe_auc, bag),
+        ("facts of another game", cc.shuffled_auc, z),
     )
 }
-out = cv.held_out(game, 0.25, seed)
-guess = cv.fit_probes(z[~out], holds[~out]).score(z[out]) > 0.5
+out = cc.held_out(game, 0.25, seed)
+guess = cc.fit_probes(z[~out], holds[~out]).score(z[out]) > 0.5
 right = (guess == holds[out]).double().mean(0)
 never = torch.maximum(holds[out].double().mean(0), 1 - holds[out].double().mean(0))
 
@@ -354,18 +355,18 @@ state_claim(
 # Now the curvature, all of it at once. **Distance**: is the mean curvature of points whose likeliest square is $s$ more like that of a square nearby (Spearman's ρ of cosines with a king's distance; negative if so)? **Quarters**: do four clusters of squares agree with the quarters of the board? **κ**: the ratio of {eq}`eq-kappa`, against both nulls; *of facts*, with the paper's world vectors, a piece on a square each, and *of own*, with one for each square that says only that a piece of the side to move stands there. **Piece value**: for each fact, κ where it holds over κ everywhere, correlated with the value of the piece; and the same ratio by kind of piece.
 
 # %%
-text_tests = cv.board_tests(in_text, draws, seed, "S8xS8")
+text_tests = cc.board_tests(in_text, draws, seed, "S8xS8")
 
 # the artefact: whose vectors are rotated, and by which planes
-rows, others = next(cv.exchanges(game, place, 1, seed))
-strangers = cv.fit_probes(z[rows], text_points.holds[others][:, in_text.fact]).world
+rows, others = next(cc.exchanges(game, place, 1, seed))
+strangers = cc.fit_probes(z[rows], text_points.holds[others][:, in_text.fact]).world
 some = in_text.held[torch.arange(min(300, len(in_text.held)))]
 plane = cv.curvature(some.points).plane()
 rotated = {
-    "world vectors": cv.rotated_cosine(plane, in_text.world),
-    "probes of another game's facts": cv.rotated_cosine(plane, strangers),
-    "world vectors, random planes": cv.rotated_cosine(
-        cv.random_planes(len(some), plane.shape[-1], seed), in_text.world
+    "world vectors": cc.rotated_cosine(plane, in_text.world),
+    "probes of another game's facts": cc.rotated_cosine(plane, strangers),
+    "world vectors, random planes": cc.rotated_cosine(
+        cc.random_planes(len(some), plane.shape[-1], seed), in_text.world
     ),
 }
 rotated = {name: float(found.mean()) for name, found in rotated.items()}
@@ -489,7 +490,7 @@ def ordered(signs):
     """Spearman's ρ of the cosines of eight rows with their distance, against permutations."""
     ids = [reader.tokenizer(sign, add_special_tokens=False)["input_ids"][-1] for sign in signs]
     rows = reader.rows[ids].double().cpu()
-    likeness = cv.cosines((rows @ rows.T).numpy())[above]
+    likeness = cc.cosines((rows @ rows.T).numpy())[above]
     null = [cv.rank_correlation(likeness, apart[np.ix_(o, o)][above]) for o in orders]
     return against(cv.rank_correlation(likeness, apart[above]), null)
 
@@ -524,26 +525,26 @@ state_claim(
 # \text{BOS},\ \text{from}_1,\ \text{to}_1,\ \text{from}_2,\ \text{to}_2,\ \dots
 # $$ (eq-small)
 #
-# The two-token trap is gone, and all 64 squares may be permuted. It was trained on legal games drawn at random: no openings to recite, so that it can only predict by following the pieces. The weights come with the package and `python -m tokenspace.curvature.trainchess OUT` makes them anew (or `retrain` here). Its recipe was chosen by how legal its moves are ({ref}`try it on a game of yours <ex-own-game>`). Beside it stand a second training from another seed, since one network is one case, and its **untrained twin**, the same network before the first step.
+# The two-token trap is gone, and all 64 squares may be permuted. It was trained on legal games drawn at random: no openings to recite, so that it can only predict by following the pieces. The weights come with the package and `python -m tokenspace.curvature.chess.train OUT` makes them anew (or `retrain` here). Its recipe was chosen by how legal its moves are ({ref}`try it on a game of yours <ex-own-game>`). Beside it stand a second training from another seed, since one network is one case, and its **untrained twin**, the same network before the first step.
 
 # %%
 if retrain:
-    recipe = cv.ChessRecipe(seed=seed)
-    small = cv.train_chess(recipe)
+    recipe = cc.ChessRecipe(seed=seed)
+    small = cc.train_chess(recipe)
 else:
-    small, recipe = cv.load_chess(cv.PACKAGED[0])
-again, _ = cv.load_chess(cv.PACKAGED[1])  # the same recipe from another seed
-twin = cv.untrained_chess(recipe)
+    small, recipe = cc.load_chess(cc.PACKAGED[0])
+again, _ = cc.load_chess(cc.PACKAGED[1])  # the same recipe from another seed
+twin = cc.untrained_chess(recipe)
 models = {"trained": small, "trained again": again, "untrained": twin}
-seen = cv.random_games(games, HELD_OUT + seed, recipe.plies, recipe.greed)
-chosen = {who: cv.square_points(cv.reader_of(each), seen) for who, each in models.items()}
+seen = cc.random_games(games, HELD_OUT + seed, recipe.plies, recipe.greed)
+chosen = {who: cc.square_points(cv.reader_of(each), seen) for who, each in models.items()}
 WHEN = {"from": 0, "to": 1}
 read = {
-    (who, when): cv.read_board(points[points.place % 2 == odd], least=least, seed=seed)
+    (who, when): cc.read_board(points[points.place % 2 == odd], least=least, seed=seed)
     for who, points in chosen.items()
     for when, odd in WHEN.items()
 }
-legal = {who: cv.legality(each, seen[:50]) for who, each in models.items()}
+legal = {who: cc.legality(each, seen[:50]) for who, each in models.items()}
 
 # %% tags=["hide-input"]
 parameters = sum(p.numel() for p in small.parameters())
@@ -588,7 +589,7 @@ for axes, (who, when), colour in zip(panels, three, (BLUE, TEAL, MUTED), strict=
     for part in ("boxes", "whiskers", "caps"):
         plt.setp(drawn[part], color=colour)
     plt.setp(drawn["medians"], color=INK)
-    rho = round(cv.mantel(read[who, when].similarity, KING), 2) + 0.0  # no -0.00
+    rho = round(cc.mantel(read[who, when].similarity, KING), 2) + 0.0  # no -0.00
     axes.set(title=f"{who}, {when}: ρ = {rho:.2f}", xlabel="king distance")
 panels[0].set(ylabel="cosine of mean curvatures")
 page.show(
@@ -608,7 +609,7 @@ V = cv.reader_of(small).rows.double()
 
 
 def distance_of(points, label):
-    return cv.mantel(cv.square_cosines(cv.curvature(points), label), KING)
+    return cc.mantel(cc.square_cosines(cv.curvature(points), label), KING)
 
 
 def rebuilt(at, h, rows):
@@ -638,16 +639,16 @@ for when, odd in WHEN.items():
     random_states = distance_of(*rebuilt(at, draw(*h.shape), V))
     white = at.holds[:, -1]
     controls[when] = {
-        "curvature": cv.mantel(read["trained", when].similarity, KING),
+        "curvature": cc.mantel(read["trained", when].similarity, KING),
         "rows shuffled": np.mean(shuffled),
         "states random": random_states,
-        "never together": cv.mantel(never_together(at, read["trained", when].similarity), KING),
+        "never together": cc.mantel(never_together(at, read["trained", when].similarity), KING),
         "White to move": distance_of(at[white].points, at[white].label),
-        "untrained": cv.mantel(read["untrained", when].similarity, KING),
-        "trained again": cv.mantel(read["trained again", when].similarity, KING),
+        "untrained": cc.mantel(read["untrained", when].similarity, KING),
+        "trained again": cc.mantel(read["trained again", when].similarity, KING),
     }
 rows_alone = {
-    who: cv.mantel(cv.cosines((rows[:64] @ rows[:64].T).numpy()), KING)
+    who: cc.mantel(cc.cosines((rows[:64] @ rows[:64].T).numpy()), KING)
     for who, rows in (("trained", V), ("untrained", cv.reader_of(twin).rows.double()))
 }
 
@@ -665,9 +666,9 @@ page.table(
 )
 
 # %% tags=["hide-input"]
-small_tests = {when: cv.board_tests(read["trained", when], draws, seed, "S64") for when in WHEN}
+small_tests = {when: cc.board_tests(read["trained", when], draws, seed, "S64") for when in WHEN}
 repeated = {
-    when: cv.board_tests(read["trained again", when], min(draws, 199), seed, "S64") for when in WHEN
+    when: cc.board_tests(read["trained again", when], min(draws, 199), seed, "S64") for when in WHEN
 }
 small_scale = f"one small model, {games} games, {draws:,} permutations of all squares"
 for when in WHEN:
@@ -730,7 +731,7 @@ for axes, when in zip(panels, WHEN, strict=True):
         null = tests[f"κ of own, {name}"].null
         axes.hist(null, bins=bins, color=colour, alpha=0.7, label=f"{name} exchanged")
     axes.axvline(tests["κ of own, squares"].value, color=BLUE, lw=2.2, label="trained")
-    before = cv.coupling_ratio(plain.on_square, plain.held.squares)
+    before = cc.coupling_ratio(plain.on_square, plain.held.squares)
     axes.axvline(before, color=RED, ls=":", label="untrained")
     axes.set(title=f"choosing a {when} square", xlabel="κ of the two candidates over all others")
     axes.set_xscale("log", base=2)
@@ -756,12 +757,12 @@ for when in WHEN:
     pair = torch.stack([held.points.v1, held.points.v2], dim=2)
     plane = torch.linalg.qr(pair).Q.mT
     at = chosen["trained"][chosen["trained"].place % 2 == WHEN[when]]
-    fit = at[~cv.held_out(at.game, 0.5, seed)]
-    own = cv.own_squares(fit.holds)
-    squares = cv.varied(own, least).nonzero().flatten()
-    world = cv.fit_probes(fit.points.z, own[:, squares]).world
-    on_square = cv.by_square(cv.kappa(plane, world), squares)
-    plane_of_rows[when] = cv.coupling_ratio(on_square, held.squares)
+    fit = at[~cc.held_out(at.game, 0.5, seed)]
+    own = cc.own_squares(fit.holds)
+    squares = cc.varied(own, least).nonzero().flatten()
+    world = cc.fit_probes(fit.points.z, own[:, squares]).world
+    on_square = cc.by_square(cc.kappa(plane, world), squares)
+    plane_of_rows[when] = cc.coupling_ratio(on_square, held.squares)
 
 # %% tags=["hide-input"]
 for when in WHEN:
@@ -952,7 +953,7 @@ page.show(
 
 # %%
 swaps = cv.swap_table(
-    cv.reader_of(small), [cv.tokens_of(game) for game in seen[:swap_games]], [0] * swap_games
+    cv.reader_of(small), [cc.tokens_of(game) for game in seen[:swap_games]], [0] * swap_games
 )
 swaps["choice"] = np.where(swaps["position"] % 2 == 0, "from", "to")
 
@@ -1012,7 +1013,7 @@ state_claim(
 # %%
 everything = pd.concat([listed(text_tests, model), both], ignore_index=True)
 with_hidden = np.concatenate([everything["p"], np.ones(TRIED)])
-everything["Holm"] = cv.holm(with_hidden)[: len(everything)]
+everything["Holm"] = cc.holm(with_hidden)[: len(everything)]
 
 # %% tags=["hide-input"]
 standing = everything[everything["Holm"] < 0.05]
@@ -1047,10 +1048,10 @@ def over_halves(who, points):
     """κ of the candidates over its mean with exchanged games, for several halves of the games."""
     found = []
     for half in range(splits):
-        reading = cv.read_board(points, least=least, seed=seed + half)
-        held, facts = reading.held, cv.by_square(reading.kappa, SQUARE[reading.fact])
+        reading = cc.read_board(points, least=least, seed=seed + half)
+        held, facts = reading.held, cc.by_square(reading.kappa, SQUARE[reading.fact])
         for whose, on_square in (("facts", facts), ("own", reading.on_square)):
-            test = cv.coupling_over_games(on_square, held.squares, held.game, held.place, 19, half)
+            test = cc.coupling_over_games(on_square, held.squares, held.game, held.place, 19, half)
             found.append((who, whose, test.value / test.null.mean()))
     return found
 
@@ -1214,7 +1215,7 @@ expect(
 right_by_never = 1 - 32 / 736
 # END SOLUTION
 
-about_pieces = cv.facts(chess.Board())[:-1]  # the last fact is whose move it is
+about_pieces = cc.facts(chess.Board())[:-1]  # the last fact is whose move it is
 expect(
     "ex-never",
     right_by_never,
@@ -1257,7 +1258,7 @@ vectors_of = wide[0][squares_of % 8] + wide[1][squares_of // 8]
 expect(
     "ex-additive",
     line_cosine(same_file.astype(float), same_rank.astype(float)),
-    cv.cosines(vectors_of @ vectors_of.T),
+    cc.cosines(vectors_of @ vectors_of.T),
     within=0.06,
     mistakes={"the inner product without the lengths": same_file.astype(float) + same_rank},
     hint="a square with itself has cosine 1, and shares both lines",
@@ -1294,22 +1295,22 @@ own_moves = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 6. Re1 b5 7. Bb
 
 def share_legal(game, likeliest):
     """The share of moves whose likeliest from square can move; `likeliest` has one a move."""
-    # BEGIN SOLUTION: cv.replay(game) gives (board, move); board.legal_moves the legal ones
+    # BEGIN SOLUTION: cc.replay(game) gives (board, move); board.legal_moves the legal ones
     can_move = [
         square in {legal_move.from_square for legal_move in board.legal_moves}
-        for (board, _), square in zip(cv.replay(game), likeliest, strict=True)
+        for (board, _), square in zip(cc.replay(game), likeliest, strict=True)
     ]
     return sum(can_move) / len(can_move)
     # END SOLUTION
 
 
-(own_game,) = cv.games_of(own_moves + " *")
+(own_game,) = cc.games_of(own_moves + " *")
 with torch.no_grad():
-    likeliest = small(torch.tensor([cv.tokens_of(own_game)])).logits[0, :-1:2].argmax(-1).tolist()
+    likeliest = small(torch.tensor([cc.tokens_of(own_game)])).logits[0, :-1:2].argmax(-1).tolist()
 expect(
     "ex-own-game",
     share_legal(own_game, likeliest),
-    cv.legality(small, [own_game])[0],
+    cc.legality(small, [own_game])[0],
     within=1e-9,
     hint="look at the board before each move, and at the squares that legal moves start from",
 )
@@ -1335,20 +1336,20 @@ page.say(
 # A move may go to a square of theirs, but to an empty one as well: who stands on it decides little. What decides is where the piece just named can go, and that is a fact about two squares at once, which none of our world vectors tells.
 
 # %%
-occupied = torch.tensor([fact.square for fact in cv.FACTS])
+occupied = torch.tensor([fact.square for fact in cc.FACTS])
 at_to = chosen["trained"][chosen["trained"].place % 2 == 1]
 
 
 def their_squares(holds):
     """(N, 64): squares with a piece of the side that isn't to move, from holds (N, facts)."""
-    # BEGIN SOLUTION: cv.own_squares gives one's own; `occupied` says which square a fact is about
+    # BEGIN SOLUTION: cc.own_squares gives one's own; `occupied` says which square a fact is about
     any_piece = torch.stack([holds[:, occupied == s].any(1) for s in range(64)], dim=1)
-    return any_piece & ~cv.own_squares(holds)
+    return any_piece & ~cc.own_squares(holds)
     # END SOLUTION
 
 
 theirs = their_squares(at_to.holds)
-boards_of = [[board.copy() for board, _ in cv.replay(game)] for game in seen[:3]]
+boards_of = [[board.copy() for board, _ in cc.replay(game)] for game in seen[:3]]
 for row in (at_to.game < 3).nonzero().flatten()[:40].tolist():
     board_there = boards_of[int(at_to.game[row])][int(at_to.place[row]) // 2]
     expected_there = board_there.occupied_co[not board_there.turn]
@@ -1363,11 +1364,11 @@ expect(
 )
 
 # %%
-out = cv.held_out(at_to.game, 0.5, seed)
-asked_of = cv.varied(theirs[~out], least).nonzero().flatten()
-world = cv.fit_probes(at_to.points.z[~out], theirs[~out][:, asked_of]).world
+out = cc.held_out(at_to.game, 0.5, seed)
+asked_of = cc.varied(theirs[~out], least).nonzero().flatten()
+world = cc.fit_probes(at_to.points.z[~out], theirs[~out][:, asked_of]).world
 plane = cv.curvature(at_to.points[out]).plane()
-on_square = cv.by_square(cv.kappa(plane, world), asked_of)
+on_square = cc.by_square(cc.kappa(plane, world), asked_of)
 candidates = torch.zeros_like(on_square, dtype=torch.bool).scatter_(1, at_to.squares[out], True)
 # The κ ratio `ratio_of_theirs`: mean over candidate squares, over the mean over all others.
 # BEGIN SOLUTION: on_square is (N, 64) with nan where a square has no fact; use nanmean
@@ -1377,7 +1378,7 @@ ratio_of_theirs = float(on_square[candidates].nanmean() / on_square[~candidates]
 expect(
     "ex-question",
     ratio_of_theirs,
-    cv.coupling_ratio(on_square, at_to.squares[out]),
+    cc.coupling_ratio(on_square, at_to.squares[out]),
     within=1e-9,
     mistakes={"over all squares": float(on_square[candidates].nanmean() / on_square.nanmean())},
     hint="two means: entries where `candidates` is true, and where it is not",
@@ -1422,7 +1423,7 @@ expect(
 )
 moves_seen, pieces_seen = np.zeros(6), np.zeros(6)
 for game in seen[:20]:
-    for board_then, _ in cv.replay(game):
+    for board_then, _ in cc.replay(game):
         moves_seen += moves_by_kind(board_then)
         pieces_seen += [len(board_then.pieces(kind, board_then.turn)) for kind in range(1, 7)]
 reach_of = dict(zip(chess.PIECE_NAMES[1:], moves_seen / pieces_seen, strict=True))

@@ -8,17 +8,17 @@ import numpy as np
 import torch
 from tests.bench.measure import Call
 
-from tokenspace import curvature as cv
-from tokenspace.curvature.probes import RIDGE
+from tokenspace.curvature import chess as cc
+from tokenspace.curvature.chess.probes import RIDGE
 
 DRAWS = 100
-KIND = torch.tensor([0 if fact.piece is None else fact.piece.piece_type for fact in cv.FACTS[:-1]])
+KIND = torch.tensor([0 if fact.piece is None else fact.piece.piece_type for fact in cc.FACTS[:-1]])
 
 
 @cache
 def positions() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """40 random games: the facts at each place, the game, the place."""
-    holds = [cv.facts_along(game) for game in cv.random_games(40, seed=0, plies=50)]
+    holds = [cc.facts_along(game) for game in cc.random_games(40, seed=0, plies=50)]
     game = torch.cat([torch.full((len(some),), i) for i, some in enumerate(holds)])
     place = torch.cat([torch.arange(len(some)) for some in holds])
     return torch.cat(holds), game, place
@@ -27,7 +27,7 @@ def positions() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def states(n: int = 512) -> tuple[torch.Tensor, torch.Tensor]:
     """Random states that tell the facts a little, and the facts that vary."""
     holds, _, _ = positions()
-    holds = holds[:, cv.varied(holds, 20)]
+    holds = holds[:, cc.varied(holds, 20)]
     generator = torch.Generator().manual_seed(0)
     noise, world = (torch.randn(k, n, generator=generator) for k in holds.shape)
     return noise + holds.float() @ world / n**0.5, holds
@@ -35,7 +35,7 @@ def states(n: int = 512) -> tuple[torch.Tensor, torch.Tensor]:
 
 def our_probes() -> Call:
     x, holds = states()
-    return lambda: cv.fit_probes(x, holds)
+    return lambda: cc.fit_probes(x, holds)
 
 
 def sklearn_probes() -> Call:
@@ -46,19 +46,19 @@ def sklearn_probes() -> Call:
     values, y = x.double().numpy(), holds.double().numpy()
     alpha = RIDGE * (values - values.mean(0)).var(0).mean() * len(values)
     ridge = Ridge(alpha, solver="cholesky")
-    ours = cv.fit_probes(x, holds).world.numpy()
+    ours = cc.fit_probes(x, holds).world.numpy()
     assert np.abs(ridge.fit(values, y).coef_ - ours).max() < 1e-8
     return lambda: ridge.fit(values, y)
 
 
 def scores() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     x, holds = states()
-    return cv.fit_probes(x, holds).score(x), holds, torch.zeros(len(x), dtype=torch.long)
+    return cc.fit_probes(x, holds).score(x), holds, torch.zeros(len(x), dtype=torch.long)
 
 
 def our_auc() -> Call:
     given = scores()
-    return lambda: cv.auc(*given)
+    return lambda: cc.auc(*given)
 
 
 def sklearn_auc() -> Call:
@@ -71,7 +71,7 @@ def sklearn_auc() -> Call:
     def read() -> list[float]:
         return [roc_auc_score(h[:, f], s[:, f]) for f in range(h.shape[1])]
 
-    assert np.allclose(read(), cv.auc(score, holds, place).numpy())
+    assert np.allclose(read(), cc.auc(score, holds, place).numpy())
     return read
 
 
@@ -86,7 +86,7 @@ def our_null(draws: int = DRAWS) -> Call:
     """κ by kind of piece, its means and ρ with the pieces' value, over exchanged games."""
     holds, game, place = positions()
     kappa = shares()
-    return lambda: cv.by_piece(kappa, holds[:, :-1], KIND, game, place, draws, 0)
+    return lambda: cc.by_piece(kappa, holds[:, :-1], KIND, game, place, draws, 0)
 
 
 def null_by_facts(draws: int = DRAWS) -> Call:
@@ -100,7 +100,7 @@ def null_by_facts(draws: int = DRAWS) -> Call:
 
     def read(draws: int = draws) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {chess.piece_name(k): [] for k in chess.PIECE_TYPES}
-        for rows, partners in cv.exchanges(game, place, draws, 0):
+        for rows, partners in cc.exchanges(game, place, draws, 0):
             ratio = np.array(ratios(kappa[rows.numpy()], holds[partners.numpy()]))
             for kind in chess.PIECE_TYPES:
                 mean = np.nanmean(ratio[KIND.numpy() == kind])
@@ -118,19 +118,19 @@ def similarity() -> np.ndarray:
 
 
 def our_mantel(draws: int = 10 * DRAWS) -> Call:
-    near, distance = similarity(), cv.king_distance()
-    return lambda: cv.mantel_test(near, distance, draws, 0)
+    near, distance = similarity(), cc.king_distance()
+    return lambda: cc.mantel_test(near, distance, draws, 0)
 
 
 def scipy_mantel(draws: int = 10 * DRAWS) -> Call:
     """Spearman's ρ by SciPy for the same permutations."""
     from scipy.stats import spearmanr
 
-    near, distance, above = similarity(), cv.king_distance(), np.triu_indices(64, 1)
+    near, distance, above = similarity(), cc.king_distance(), np.triu_indices(64, 1)
 
     def read(draws: int = draws) -> list[float]:
-        permuted = cv.square_permutations(draws, 0)
+        permuted = cc.square_permutations(draws, 0)
         return [spearmanr(near[above], distance[np.ix_(p, p)][above])[0] for p in permuted]
 
-    assert np.allclose(read(5), cv.mantel_test(near, distance, 5, 0).null)
+    assert np.allclose(read(5), cc.mantel_test(near, distance, 5, 0).null)
     return read

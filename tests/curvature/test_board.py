@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import pearsonr, rankdata
 from tests.curvature.draws import normal, random_points
 
-from tokenspace.curvature.board import (
+from tokenspace.curvature.chess.board import (
     FILE,
     RANK,
     against,
@@ -27,8 +27,7 @@ from tokenspace.curvature.board import (
     quadrants,
     square_permutations,
 )
-from tokenspace.curvature.connection import curvature
-from tokenspace.curvature.coupling import (
+from tokenspace.curvature.chess.coupling import (
     by_piece,
     by_square,
     coupling_over_games,
@@ -38,7 +37,8 @@ from tokenspace.curvature.coupling import (
     random_planes,
     rotated_cosine,
 )
-from tokenspace.curvature.positions import VALUES
+from tokenspace.curvature.chess.games import VALUES
+from tokenspace.curvature.connection import curvature
 from tokenspace.errors import ParameterError
 
 KING = king_distance()

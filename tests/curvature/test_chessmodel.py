@@ -8,7 +8,8 @@ import torch
 from safetensors.torch import save_file
 from typer.testing import CliRunner
 
-from tokenspace.curvature.chessmodel import (
+from tokenspace.curvature.chess.games import FACTS, games_of, random_games
+from tokenspace.curvature.chess.model import (
     BOS,
     PACKAGED,
     ChessRecipe,
@@ -23,7 +24,6 @@ from tokenspace.curvature.chessmodel import (
 )
 from tokenspace.curvature.connection import curvature
 from tokenspace.curvature.generation import read
-from tokenspace.curvature.positions import FACTS, games_of, random_games
 from tokenspace.curvature.reader import reader_of
 from tokenspace.errors import ParameterError, SourceError
 
@@ -175,11 +175,11 @@ def test_a_file_of_something_else_is_refused(checkpoint):
 def test_the_script_trains_and_says_how_legal_it_is(tmp_path, monkeypatch):
     import typer
 
-    from tokenspace.curvature import trainchess
+    from tokenspace.curvature.chess import train
 
-    monkeypatch.setattr(trainchess, "ChessRecipe", lambda: TINY)
+    monkeypatch.setattr(train, "ChessRecipe", lambda: TINY)
     app = typer.Typer()
-    app.command()(trainchess.main)
+    app.command()(train.main)
     out = tmp_path / "new" / "chess.safetensors"
     result = CliRunner().invoke(app, [str(out), "--games", "4", "--steps", "2"])
     assert result.exit_code == 0, result.output

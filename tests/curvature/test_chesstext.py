@@ -13,12 +13,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from tokenspace.curvature.board import cosines
-from tokenspace.curvature.boardpoints import square_cosines, text_points
-from tokenspace.curvature.boardreading import read_board
-from tokenspace.curvature.chesstext import SQUARE, encode_game, movetext, named_square
+from tokenspace.curvature.chess.board import cosines
+from tokenspace.curvature.chess.games import facts, games_of, random_games, replay
+from tokenspace.curvature.chess.points import square_cosines, text_points
+from tokenspace.curvature.chess.reading import read_board
+from tokenspace.curvature.chess.text import SQUARE, encode_game, movetext, named_square
 from tokenspace.curvature.connection import Curvature, curvature
-from tokenspace.curvature.positions import facts, games_of, random_games, replay
 from tokenspace.curvature.reader import reader_of
 from tokenspace.curvature.untrained import untrained_reader
 from tokenspace.errors import ParameterError

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokenspace.curvature.positions import (
+from tokenspace.curvature.chess.games import (
     FACTS,
     board_of,
     facts,

@@ -7,9 +7,9 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 from tests.curvature.draws import normal
 
-from tokenspace.curvature.chessmodel import BOS, facts_along, tokens_of
-from tokenspace.curvature.positions import FACTS, random_games
-from tokenspace.curvature.probes import (
+from tokenspace.curvature.chess.games import FACTS, random_games
+from tokenspace.curvature.chess.model import BOS, facts_along, tokens_of
+from tokenspace.curvature.chess.probes import (
     auc,
     bag_of_tokens,
     fit_probes,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import chess
 
-from tokenspace.curvature.positions import replay
+from tokenspace.curvature.chess.games import replay
 from tokenspace.curvature.reader import Reader
 from tokenspace.errors import ParameterError
 
@@ -28,7 +28,7 @@ class Naming(NamedTuple):
 def movetext(game: chess.Board) -> tuple[str, list[tuple[int, str]]]:
     """A game's moves as PGN writes them, and each move with its place in the text.
 
-    >>> from tokenspace.curvature.positions import games_of
+    >>> from tokenspace.curvature.chess.games import games_of
     >>> movetext(games_of("1. e4 e5 2. Nf3 *")[0])
     ('1. e4 e5 2. Nf3', [(3, 'e4'), (6, 'e5'), (12, 'Nf3')])
     """
@@ -46,7 +46,8 @@ def encode_game(reader: Reader, game: chess.Board) -> tuple[list[int], list[Nami
     Castling names no square. Raises ParameterError for a tokenizer that doesn't give the text
     back.
 
-    >>> from tokenspace.curvature import games_of, untrained_reader
+    >>> from tokenspace.curvature import untrained_reader
+    >>> from tokenspace.curvature.chess import games_of
     >>> reader = untrained_reader(["1. e4 e5"])
     >>> encode_game(reader, games_of("1. e4 e5 *")[0])[1][1]
     Naming(ply=1, position=3, before='')

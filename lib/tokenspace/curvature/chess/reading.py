@@ -13,24 +13,24 @@ import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
-from tokenspace.curvature.board import (
+from tokenspace.curvature.chess.board import (
     PermutationTest,
     king_distance,
     mantel_test,
     purity_test,
     quadrants,
 )
-from tokenspace.curvature.boardpoints import BoardPoints, square_cosines
-from tokenspace.curvature.connection import Curvature, curvature
-from tokenspace.curvature.coupling import (
+from tokenspace.curvature.chess.coupling import (
     by_piece,
     by_square,
     coupling_over_games,
     coupling_test,
     kappa,
 )
-from tokenspace.curvature.positions import FACTS, own_squares
-from tokenspace.curvature.probes import fit_probes, held_out, varied
+from tokenspace.curvature.chess.games import FACTS, own_squares
+from tokenspace.curvature.chess.points import BoardPoints, square_cosines
+from tokenspace.curvature.chess.probes import fit_probes, held_out, varied
+from tokenspace.curvature.connection import Curvature, curvature
 from tokenspace.errors import ParameterError
 
 KIND = torch.tensor([0 if fact.piece is None else fact.piece.piece_type for fact in FACTS])
@@ -66,8 +66,9 @@ def read_board(at: BoardPoints, *, least: int = 20, seed: int = 0) -> BoardReadi
     A fact takes part that holds, and fails, at `least` points of the half that probes are fitted
     on. Raises ParameterError when there is none.
 
-    >>> from tokenspace.curvature import ChessRecipe, random_games, reader_of, untrained_chess
-    >>> from tokenspace.curvature import square_points
+    >>> from tokenspace.curvature import reader_of
+    >>> from tokenspace.curvature.chess import ChessRecipe, random_games, untrained_chess
+    >>> from tokenspace.curvature.chess import square_points
     >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
     >>> read_board(square_points(reader, random_games(4, 0, 12)), least=2).similarity.shape
     (64, 64)
@@ -105,8 +106,9 @@ def board_tests(
 
     κ is of the facts on a square, a piece each, or of "a piece of the side to move", own.
 
-    >>> from tokenspace.curvature import ChessRecipe, random_games, reader_of, untrained_chess
-    >>> from tokenspace.curvature import square_points
+    >>> from tokenspace.curvature import reader_of
+    >>> from tokenspace.curvature.chess import ChessRecipe, random_games, untrained_chess
+    >>> from tokenspace.curvature.chess import square_points
     >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
     >>> board = read_board(square_points(reader, random_games(4, 0, 12)), least=2)
     >>> list(board_tests(board, 9, 0, "S64"))[:2]

@@ -1,4 +1,4 @@
-"""Train the small chess transformer anew: python -m tokenspace.curvature.trainchess OUT."""
+"""Train the small chess transformer anew: python -m tokenspace.curvature.chess.train OUT."""
 
 import time
 from dataclasses import replace
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import typer
 
-from tokenspace.curvature.chessmodel import ChessRecipe, legality, save_chess, train_chess
-from tokenspace.curvature.positions import random_games
+from tokenspace.curvature.chess.games import random_games
+from tokenspace.curvature.chess.model import ChessRecipe, legality, save_chess, train_chess
 
 EVERY = 100  # steps between two lines
 HELD_OUT = 1_000_000  # a seed far from any recipe's

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from scipy.stats import rankdata
 from torch import Tensor
 
-from tokenspace.curvature.board import exchanges
+from tokenspace.curvature.chess.board import exchanges
 from tokenspace.errors import ParameterError
 
 RIDGE = 1e-3  # over the mean variance of a coordinate

@@ -2,7 +2,7 @@
 
 It is our addition: no off-the-shelf model of this size knows a board. Two trainings come with the
 package, by the seeds 0 and 1: a safetensors file each, beside which its sha256 lies.
-`python -m tokenspace.curvature.trainchess` writes both files anew.
+`python -m tokenspace.curvature.chess.train` writes both files anew.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from tokenspace.curvature.positions import facts, random_games, replay
+from tokenspace.curvature.chess.games import facts, random_games, replay
 from tokenspace.errors import ParameterError, SourceError
 from tokenspace.placing import placing
 
@@ -56,7 +56,7 @@ def tokens_of(game: chess.Board) -> list[int]:
 
     Raises ParameterError for a pawn that becomes anything but a queen: squares can't tell it.
 
-    >>> from tokenspace.curvature.positions import games_of
+    >>> from tokenspace.curvature.chess.games import games_of
     >>> tokens_of(games_of("1. e4 *")[0])
     [64, 12, 28]
     """
@@ -69,7 +69,7 @@ def tokens_of(game: chess.Board) -> list[int]:
 def facts_along(game: chess.Board) -> Bool[Tensor, "L F"]:
     """The facts of the position at every token of a game: those before the move being made.
 
-    >>> from tokenspace.curvature.positions import games_of
+    >>> from tokenspace.curvature.chess.games import games_of
     >>> facts_along(games_of("1. e4 *")[0])[:, -1].tolist()  # White to move: at BOS, at e2
     [True, True, False]
     """
@@ -137,7 +137,7 @@ def train_chess(
 def batch_of(games: Sequence[chess.Board]) -> tuple[Int64[Tensor, "N L"], Int64[Tensor, "N L"]]:
     """Token ids of games, and labels that leave out what fills up the shorter ones.
 
-    >>> from tokenspace.curvature.positions import games_of
+    >>> from tokenspace.curvature.chess.games import games_of
     >>> batch_of(games_of("1. e4 e5 *\\n\\n1. d4 *"))[1][1].tolist()
     [64, 11, 27, -100, -100]
     """
@@ -195,7 +195,7 @@ def load_chess(path: Path) -> ChessModel:
     Traceback (most recent call last):
     tokenspace.errors.SourceError: No chess model at nowhere.safetensors...
     """
-    again = "Copy both files again, or train it: python -m tokenspace.curvature.trainchess PATH"
+    again = "Copy both files again, or train it: python -m tokenspace.curvature.chess.train PATH"
     for file in (path, _sums(path)):
         if not file.is_file():
             raise SourceError(f"No chess model at {path}: {file.name} is missing. {again}")

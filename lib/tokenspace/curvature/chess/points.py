@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from tokenspace.curvature.board import cosines
-from tokenspace.curvature.chessmodel import BOS, facts_along, tokens_of
-from tokenspace.curvature.chesstext import encode_game, squares_named
+from tokenspace.curvature.chess.board import cosines
+from tokenspace.curvature.chess.model import BOS, facts_along, tokens_of
+from tokenspace.curvature.chess.text import encode_game, squares_named
 from tokenspace.curvature.connection import Curvature
 from tokenspace.curvature.generation import read
 from tokenspace.curvature.points import Points
@@ -50,7 +50,8 @@ def text_points(reader: Reader, games: Sequence[chess.Board]) -> BoardPoints:
 
     `holds` are the facts before the move. Points where a candidate names no square are left out.
 
-    >>> from tokenspace.curvature import games_of, untrained_reader
+    >>> from tokenspace.curvature import untrained_reader
+    >>> from tokenspace.curvature.chess import games_of
     >>> reader = untrained_reader(["1. e4 e5 2. d4"])
     >>> len(text_points(reader, games_of("1. e4 e5 2. d4 *"))) <= 3
     True
@@ -74,7 +75,8 @@ def square_points(reader: Reader, games: Sequence[chess.Board]) -> BoardPoints:
 
     Points where BOS, which is no square, is a candidate are left out.
 
-    >>> from tokenspace.curvature import ChessRecipe, games_of, reader_of, untrained_chess
+    >>> from tokenspace.curvature import reader_of
+    >>> from tokenspace.curvature.chess import ChessRecipe, games_of, untrained_chess
     >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
     >>> square_points(reader, games_of("1. e4 e5 *")).holds.shape
     torch.Size([5, 737])

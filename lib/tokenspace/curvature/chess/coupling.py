@@ -11,13 +11,13 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64, Shaped
 from torch import Tensor
 
-from tokenspace.curvature.board import (
+from tokenspace.curvature.chess.board import (
     PermutationTest,
     against,
     exchanges,
     square_permutations,
 )
-from tokenspace.curvature.positions import VALUES
+from tokenspace.curvature.chess.games import VALUES
 from tokenspace.curvature.sensitivity import rank_correlation
 from tokenspace.errors import ParameterError
 
