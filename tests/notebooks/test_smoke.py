@@ -1,12 +1,16 @@
 """Every page runs from top to bottom at the smoke profile, and leaves what the book needs."""
 
+import json
 import re
 import shutil
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import numpy as np
 import pytest
 import yaml
 from filelock import FileLock
@@ -66,6 +70,30 @@ def test_every_label_that_is_referred_to_is_on_the_page(runs: dict[str, Run], na
     referred = set(re.findall(r"\{numref\}`(?:[^`<]*<)?((?:fig|tbl)-[\w-]+)", "\n".join(texts)))
     labels = {each["name"] for what in ("figure", "table") for each in shown(runs[name], what)}
     assert referred <= labels
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_solution_is_right(runs: dict[str, Run], name: str) -> None:
+    """A run goes on where an exercise's check fails, so that readers can bring their own tables."""
+    said = "".join(o.text for o in outputs(runs[name]) if o.output_type == "stream")
+    assert re.findall(r"^ex-\S+: right\.$", said, re.MULTILINE)
+    assert "your answer" not in said
+
+
+@pytest.mark.parametrize("shape", [(20, 2), (300, 16)])
+def test_the_page_of_models_runs_on_a_readers_own_table(shape: tuple[int, int]) -> None:
+    """No tokens and no hub: what can't be shown is said, and the page runs on to its footer."""
+    path = ROOT / "build" / "own_tables" / f"gaussian-{shape[0]}-{shape[1]}.npy"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, np.random.default_rng(0).standard_normal(shape))
+    own = f'tables=["{path}"]'
+    tool = str(Path(sys.executable).with_name("tokenspace"))
+    command = [tool, "run", "hub/models", "--profile", "smoke", "-p", own]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    claims = json.loads((Path(done.stdout.split()[-1]) / "claims.json").read_text("utf-8"))
+    untested = {c["id"]: c["why"] for c in claims if c["ours"] is None}
+    assert "a hub that is not inert" in untested["hub-two-at-one-distance"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -68,3 +68,11 @@ def test_an_answer_is_shown_as_it_was_given(got: Any, shown: str) -> None:
     with pytest.raises(ExerciseError) as error:
         expect("ex-one", got, 2.0, hint="look at the law")
     assert f"your answer is {shown}" in str(error.value)
+
+
+def test_in_a_run_of_the_page_a_wrong_answer_is_said_and_the_page_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOKENSPACE_RUN", "a folder")
+    expect("ex-one", 0.9, 0.1, within=0.01, hint="look at the law.")
+    assert capsys.readouterr().out.startswith("ex-one: your answer is 0.9, and the check finds")

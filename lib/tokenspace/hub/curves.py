@@ -47,7 +47,7 @@ def reading_curve(found: Sequence[Neighbours], cuts: Sequence[int]) -> pd.DataFr
         line = {"rows": cut, "queries": len(each.queries), "mle": value.value, "se": value.se}
         line |= {f.__name__: f(each.r1, each.r2).value for f in (facco, median)}
         table.append(line)
-    return pd.DataFrame(table)
+    return pd.DataFrame(table, columns=["rows", "queries", "mle", "se", "facco", "median"])
 
 
 def _by_id(found: Neighbours) -> Neighbours:

@@ -91,7 +91,8 @@ def valley(rows: Float[Tensor, "n d"]) -> float | None:
     low, high = x.min() - 4 * width, x.max() + 4 * width
     count, edge = np.histogram(x, min(65536, int(8 * (high - low) / width)), (low, high))
     density = gaussian_filter1d(count.astype(float), width / (edge[1] - edge[0]), mode="constant")
-    peaks, found = find_peaks(density, prominence=0)
+    peaks, found = find_peaks(np.pad(density, 1), prominence=0)  # a peak may lie at the border
+    peaks -= 1
     main = peaks[np.argmax(density[peaks])]
     for peak in reversed(peaks[(peaks < main) & (found["prominences"] >= density[peaks] / 2)]):
         between = density[peak:main]  # often zero over a stretch: take its middle

@@ -1,5 +1,6 @@
 """Exercises that check an answer: what the last line of a solution's cell calls."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,9 @@ def expect(
     mistakes: Mapping[str, Any] | None = None,
 ) -> None:
     """Say that an answer is right, or raise `ExerciseError`: what it was, and what to do next.
+
+    In a run of the whole page it is said and the page goes on: a reader's own table or parameters
+    may make another answer right than the page's.
 
     `got` is a number, an array or a word, `expected` the same by another route; numbers may differ
     by `within`. `mistakes` says what leads to a wrong answer: `{"the share below t": 0.9}`. The
@@ -39,7 +43,10 @@ def expect(
         told += f", further than {within:.3g} from it"
     leads = [why for why, value in (mistakes or {}).items() if _agree(got, value, within)]
     told += f". That is {leads[0]}" if leads else ""
-    raise ExerciseError(f"{told}. Next: {hint}")
+    told += f". Next: {hint}"
+    if "TOKENSPACE_RUN" not in os.environ:
+        raise ExerciseError(told)
+    print(told)
 
 
 def _agree(got: Any, expected: Any, within: float) -> bool:
