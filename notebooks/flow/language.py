@@ -297,9 +297,11 @@ def fit(job):
     """Train one kind from one seed; with `checkpoint`, go on from where it was left."""
     kind, s = job
     model = baselines.build(kind, E, fitted, s, **shape)
-    settings = Settings(steps, batch, rate, warmup=50, anneal=True, decay=0.999, seed=s)
+    settings = Settings(
+        steps, rate, batch=batch, warmup=50, schedule="linear", decay=0.999, seed=s, save_every=300
+    )
     file = Path(checkpoint) / f"{kind}-{s}.safetensors" if checkpoint else None
-    return train(model, Sequences(source, L), settings, checkpoint=file, save_every=300, **on)
+    return train(model, Sequences(source, L), settings, checkpoint=file, **on)
 
 
 torch.set_num_threads(max(1, torch.get_num_threads() // workers))
@@ -1063,7 +1065,7 @@ def loosen(kind):
     """Train one kind with a trainable table."""
     model = baselines.build(kind, E.clone(), fitted, seed, **shape)
     trainable_embeddings(model.predictor)
-    settings = Settings(free_steps, batch, rate, warmup=50, decay=0.999, seed=seed)
+    settings = Settings(free_steps, rate, batch=batch, warmup=50, decay=0.999, seed=seed)
     return train(model, Sequences(source, L), settings, **on)
 
 
@@ -1165,9 +1167,18 @@ def fit_text(kind):
     """One kind on the text."""
     dit = {**shape, "width": text_width}
     model = baselines.build(kind, text_rows, text_times, seed, **dit)
-    settings = Settings(text_steps, batch, rate / 2, warmup=50, anneal=True, decay=0.99, seed=seed)
+    settings = Settings(
+        text_steps,
+        rate / 2,
+        batch=batch,
+        warmup=50,
+        schedule="linear",
+        decay=0.99,
+        seed=seed,
+        save_every=300,
+    )
     file = Path(checkpoint) / f"text-{kind}.safetensors" if checkpoint else None
-    return train(model, windows, settings, checkpoint=file, save_every=300, **on)
+    return train(model, windows, settings, checkpoint=file, **on)
 
 
 text_kinds = ["hull", "masked", "autoregressive"]
@@ -1297,7 +1308,7 @@ page.claim(
 # from tokenspace import flow
 # from tokenspace.flow.baselines import build
 # from tokenspace.flow.data import Windows
-# from tokenspace.flow.processes import processes
+# from tokenspace.nn.processes import processes
 # from tokenspace.flow.training import Settings, train
 #
 # ids = torch.load("openwebtext-gpt2.pt")                     # one row of GPT-2 ids, int64

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from tokenspace.flow.network import DiT
-from tokenspace.flow.state import load
+from tokenspace.nn.checkpoint import load
 from tokenspace.sources import ranges
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +81,7 @@ def test_the_page_s_script_trains_under_torchrun_as_it_does_alone_and_goes_on(
     for section in ("model", "ema"):
         for name, tensor in alone[section].items():
             torch.testing.assert_close(together[section][name], tensor, atol=2e-6, rtol=0)
-    loss, their_loss = (each["history"]["rows"][-1, 1] for each in (alone, together))
+    loss, their_loss = (each["records"]["loss"][-1] for each in (alone, together))
     assert float(their_loss) == pytest.approx(float(loss), rel=1e-4)
 
 

@@ -19,10 +19,11 @@ from tokenspace.flow.network import DiT
 from tokenspace.flow.objective import Flow, spread_of, trainable_embeddings
 from tokenspace.flow.path import Gumbel, corrupt, loss_weight, preserving
 from tokenspace.flow.predictor import Hull, Unconstrained, embeddings
-from tokenspace.flow.processes import shares
 from tokenspace.flow.released import released
-from tokenspace.flow.state import Ema, load, load_weights
-from tokenspace.flow.training import Loop, Settings, train
+from tokenspace.flow.training import Settings, train
+from tokenspace.nn.checkpoint import load, load_weights
+from tokenspace.nn.processes import shares
+from tokenspace.nn.train import Ema
 
 TIMES = Gumbel(1.5, 1.0)
 SMALL = {"width": 16, "depth": 1, "heads": 2, "conditioning": 8}
@@ -38,21 +39,20 @@ def same(a, b):
 
 @pytest.mark.parametrize("kind", ["hull", "hull-ce", "unconstrained", "masked", "autoregressive"])
 def test_resume_after_an_interruption_is_bitwise(tmp_path, kind):
-    settings = Settings(steps=20, batch=8, lr=1e-2, warmup=5)
+    settings = Settings(steps=20, batch=8, lr=1e-2, warmup=5, log_every=4, save_every=5)
     straight = model(kind)
-    whole = train(straight, DATA, settings, log_every=4)
+    whole = train(straight, DATA, settings)
     at = tmp_path / "run" / "state.safetensors"
 
     def stop(step, module):
         if step == 16:
             raise KeyboardInterrupt
 
-    kept = {"log_every": 4, "save_every": 5, "checkpoint": at}
     with pytest.raises(KeyboardInterrupt):
-        train(model(kind), DATA, settings, callback=stop, **kept)
+        train(model(kind), DATA, settings, callback=stop, checkpoint=at)
     assert load(at)[0]["step"] == 15
     again = model(kind)
-    resumed = train(again, DATA, settings, **kept)
+    resumed = train(again, DATA, settings, checkpoint=at)
     assert same(weights(straight), weights(again))
     assert same(weights(whole.averaged), weights(resumed.averaged))
     assert torch.equal(whole.losses, resumed.losses)
@@ -98,7 +98,7 @@ def test_a_damaged_checkpoint_is_said(tmp_path):
     raw = at.read_bytes()
     for size in (0, 5, len(raw) // 2, len(raw) - 1):
         at.write_bytes(raw[:size])
-        with pytest.raises(SourceError, match="cut short"):
+        with pytest.raises(SourceError, match="or a damaged one"):
             train(model("hull"), DATA, Settings(steps=2, batch=8), checkpoint=at)
         with pytest.raises(SourceError, match="can't be read"):
             load_weights(model("hull"), at)
@@ -169,8 +169,8 @@ def test_weights_of_another_shape_are_refused_by_name(tmp_path):
 def test_compiling_changes_no_name_in_a_checkpoint(tmp_path):
     at, compiled = tmp_path / "state.safetensors", model("hull")
     compiled.predictor.network = torch.compile(compiled.predictor.network, backend="eager")
-    loop = Loop(compiled, DATA, Settings(steps=1, batch=8), "cpu")
-    loop.save(at)
+    with torch.compiler.set_stance("force_eager"):
+        train(compiled, DATA, Settings(steps=1, batch=8), checkpoint=at)
     assert set(load(at)[1]["model"]) == set(model("hull").state_dict())
 
 
@@ -208,7 +208,7 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path):
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
     alone = model("hull", dropout=0.2)
-    run = train(alone, DATA, SETTINGS, log_every=2, save_every=3)
+    run = train(alone, DATA, SETTINGS)
     ranks = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
     for name, p in weights(alone).items():
         assert torch.equal(ranks[0]["weights"][name], ranks[1]["weights"][name])
@@ -251,7 +251,7 @@ def test_trainable_embeddings_collapse_under_mse_alone(loss, collapses):
     hull = Hull(DiT(32, 8, **SMALL), embeddings(32, 8, seed=0, kind="gaussian"))
     flow = Flow(trainable_embeddings(hull), TIMES, loss)
     data = Sequences(MarkovMixture.random(V=32, seed=0), 8)
-    run = train(flow, data, Settings(steps=200, batch=32, lr=3e-2), log_every=10)
+    run = train(flow, data, Settings(steps=200, batch=32, lr=3e-2, log_every=10))
     assert ("collapsed" in run.stopped) is collapses
     assert bool((run.spread[-1, :2] < 0.1 * run.spread[0, :2]).any()) is collapses
     assert torch.allclose(flow.E.norm(dim=1), torch.full((32,), 8**0.5))
@@ -319,7 +319,7 @@ def test_no_gradient_goes_through_the_first_prediction():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Settings(steps=0), "steps and batch are at least 1"),
+        (lambda: Settings(steps=0), "steps and save_every are at least 1"),
         (lambda: Settings(steps=1, lr=0.0), "lr above 0"),
         (lambda: Settings(steps=1, precision="fp16"), "precision 'fp16'"),
         (lambda: Ema(torch.nn.Linear(1, 1), 1.0), "decay = 1.0"),
@@ -338,7 +338,7 @@ def test_bad_settings_are_refused(make, message):
 
 def test_a_loss_that_is_not_finite_stops_the_run():
     wild = model("unconstrained")
-    run = train(wild, DATA, Settings(steps=200, batch=4, lr=1e12), log_every=5)
+    run = train(wild, DATA, Settings(steps=200, batch=4, lr=1e12, log_every=5))
     assert "lower lr" in run.stopped
     assert len(run.losses) < 40
 

@@ -10,11 +10,11 @@ from tokenspace.flow.data import Sequences
 from tokenspace.flow.markov import MarkovMixture
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import embeddings
-from tokenspace.flow.processes import average, process, processes
 from tokenspace.flow.training import Settings, train
+from tokenspace.nn.processes import average, process, processes
 
 DATA = Sequences(MarkovMixture.random(V=5, components=2, branching=2), 6)
-SETTINGS = Settings(steps=6, batch=16, lr=1e-2, micro=4)
+SETTINGS = Settings(steps=6, batch=16, lr=1e-2, micro=4, log_every=2, save_every=3)
 
 
 def model(kind, seed=0, **more):
@@ -27,7 +27,7 @@ if __name__ == "__main__":
     with processes() as device:
         ours = model("hull", dropout=0.2)
         at = folder / "state.safetensors"
-        run = train(ours, DATA, SETTINGS, device=device, checkpoint=at, log_every=2, save_every=3)
+        run = train(ours, DATA, SETTINGS, device=device, checkpoint=at)
         rank, world = process()
         assert world == 2
         one, none = torch.nn.Parameter(torch.zeros(2)), torch.nn.Parameter(torch.zeros(1))

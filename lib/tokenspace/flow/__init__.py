@@ -54,10 +54,8 @@ from tokenspace.flow.predictor import (
     log_kernel,
     proposition_2,
 )
-from tokenspace.flow.processes import processes
 from tokenspace.flow.released import released
 from tokenspace.flow.sampling import Monitor, Point, Samples, hull_distance, sample
-from tokenspace.flow.state import Ema, load_weights
 from tokenspace.flow.theory import (
     brier,
     brute_force,
@@ -72,6 +70,9 @@ from tokenspace.flow.theory import (
     theorem_grid,
 )
 from tokenspace.flow.training import Run, Settings, train
+from tokenspace.nn.checkpoint import load_weights
+from tokenspace.nn.processes import processes
+from tokenspace.nn.train import Ema
 
 __all__ = [
     "Autoregressive",

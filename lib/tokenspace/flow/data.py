@@ -1,6 +1,5 @@
-"""What a run trains on, each with an identity, and the generators of a step's randomness."""
+"""What a run trains on, each with an identity."""
 
-import hashlib
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -10,7 +9,8 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError
 from tokenspace.flow.markov import MarkovMixture
-from tokenspace.tensors import digest
+from tokenspace.nn.checkpoint import named
+from tokenspace.nn.seeds import draw_windows
 
 
 @runtime_checkable
@@ -41,8 +41,7 @@ class Windows:
             raise ParameterError(f"Windows of {self.L} tokens from a text of {len(self.tokens)}.")
 
     def __call__(self, n: int, generator: torch.Generator) -> Int64[Tensor, "n L"]:
-        starts = torch.randint(len(self.tokens) - self.L + 1, (n, 1), generator=generator)
-        return self.tokens[starts + torch.arange(self.L)]
+        return draw_windows(self.tokens, self.L, n, generator)
 
     @property
     def identity(self) -> str:
@@ -65,27 +64,3 @@ class Sequences:
         """L and a digest of the source's tables."""
         tables = (self.source.weights, self.source.initial, self.source.transitions)
         return f"sequences of {self.L} from {' '.join(map(named, tables))}"
-
-
-def named(tensor: Tensor) -> str:
-    """Name a tensor by its shape, type and values.
-
-    >>> named(torch.zeros(2)) == named(torch.zeros(3))
-    False
-    """
-    return digest(f"{tuple(tensor.shape)} {tensor.dtype}", tensor)
-
-
-def seed_of(*parts: int | str) -> int:
-    """A seed that depends on all the parts.
-
-    >>> seed_of(0, 1, "noise") == seed_of(1, 0, "noise")
-    False
-    """
-    raw = hashlib.sha256(" ".join(map(str, parts)).encode()).digest()
-    return int.from_bytes(raw[:7], "big")
-
-
-def generator(*parts: int | str) -> torch.Generator:
-    """A generator seeded by `seed_of`."""
-    return torch.Generator().manual_seed(seed_of(*parts))

@@ -2,19 +2,19 @@
 
 A DiT: rotary positions, one pre-norm attention and one MLP a block, each modulated by the noise
 level through adaLN-zero, and a head that starts at zero. Parameters carry the names of the
-released checkpoints, so that `state.load_weights` reads one; at their shape (V 50,257, d = width
+released checkpoints, so that `load_weights` reads one; at their shape (V 50,257, d = width
 768, depth 12, heads 12) it is their network.
 """
 
 import math
+from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import dropout, scaled_dot_product_attention, silu
+from torch.nn.functional import silu
 
-from tokenspace.errors import ParameterError
-from tokenspace.tensors import rotate, turns
+from tokenspace.nn.transformer import Transformer
 
 
 class DiT(nn.Module):
@@ -49,12 +49,7 @@ class DiT(nn.Module):
     ) -> None:
         super().__init__()
         width = width or d
-        if width % heads or (width // heads) % 2:
-            raise ParameterError(
-                f"width = {width} in {heads} heads: rotary positions need heads of an even size, "
-                f"so a width that is a multiple of {2 * heads}."
-            )
-        self.heads, self.causal, self.base = heads, causal, base
+        self.causal = causal
         self.shape = (
             f"V={V}, d={d}, width={width}, depth={depth}, heads={heads}, "
             f"conditioning={conditioning}, dropout={dropout}, outputs={outputs or V}, "
@@ -63,9 +58,11 @@ class DiT(nn.Module):
         self.self_cond_proj = nn.Linear(2 * d, d, bias=False)
         self.enter = nn.Identity() if width == d else nn.Linear(d, width)
         self.sigma_map = NoiseLevel(conditioning)
-        self.blocks = nn.ModuleList(
-            Block(width, heads, conditioning, dropout, causal) for _ in range(depth)
-        )
+        self.blocks = Transformer(
+            width, depth, heads, norm=partial(nn.LayerNorm, bias=False),
+            mlp=partial(gelu_mlp, width), level=conditioning, dropout=dropout, causal=causal,
+            base=base,
+        )  # fmt: skip
         self.output_layer = Head(width, outputs or V, conditioning)
         self.initialize(generator)
 
@@ -87,47 +84,16 @@ class DiT(nn.Module):
         x, c = x.to(dtype), c.to(dtype)
         with torch.autocast(x.device.type, enabled=False):  # as released: bf16 from the blocks on
             h = x + self.self_cond_proj(torch.cat([x, c], -1))
-        h = self.enter(h)
         level = silu(self.sigma_map(gamma.to(dtype)))
-        turn = turns(h.shape[1], h.shape[2] // self.heads, self.base, h.device).to(h.dtype)
-        for block in self.blocks:
-            h = block(h, turn, level)
-        return self.output_layer(h, level)
+        return self.output_layer(self.blocks(self.enter(h), level), level)
 
     def extra_repr(self) -> str:
         return self.shape
 
 
-class Block(nn.Module):
-    """h += gate · attention(modulated norm of h), then the same with the MLP (×4, tanh-GELU)."""
-
-    def __init__(
-        self, width: int, heads: int, conditioning: int, dropout: float, causal: bool
-    ) -> None:
-        super().__init__()
-        self.heads, self.dropout, self.causal = heads, dropout, causal
-        self.norm1 = nn.LayerNorm(width, bias=False)
-        self.attn_qkv = nn.Linear(width, 3 * width, bias=False)
-        self.attn_out = nn.Linear(width, width, bias=False)
-        self.norm2 = nn.LayerNorm(width, bias=False)
-        self.mlp = nn.Sequential(
-            nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)
-        )
-        self.adaLN_modulation = nn.Linear(conditioning, 6 * width)
-
-    def forward(self, h: Tensor, turn: Tensor, level: Tensor) -> Tensor:
-        modulation = self.adaLN_modulation(level)[:, None].chunk(6, -1)
-        shift, scale, gate, shift_mlp, scale_mlp, gate_mlp = modulation
-        mixed = self.attention(self.norm1(h) * (1 + scale) + shift, turn)
-        h = h + gate * dropout(mixed, self.dropout, self.training)
-        inner = self.mlp(self.norm2(h) * (1 + scale_mlp) + shift_mlp)
-        return h + gate_mlp * dropout(inner, self.dropout, self.training)
-
-    def attention(self, h: Tensor, turn: Tensor) -> Tensor:
-        q, k, v = self.attn_qkv(h).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        q, k = (rotate(x, turn.to(x.dtype)) for x in (q, k))  # (B, heads, L, size)
-        mixed = scaled_dot_product_attention(q, k, v, is_causal=self.causal)
-        return self.attn_out(mixed.transpose(1, 2).flatten(2))
+def gelu_mlp(width: int) -> nn.Sequential:
+    """Two layers, four times as wide between them, with GELU's tanh form."""
+    return nn.Sequential(nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width))
 
 
 class Head(nn.Module):

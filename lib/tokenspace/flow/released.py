@@ -9,7 +9,7 @@ from tokenspace.flow.baselines import FlowModel
 from tokenspace.flow.network import DiT
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import Hull
-from tokenspace.flow.state import load_weights, read_tensors
+from tokenspace.nn.checkpoint import load_weights, read_tensors
 
 
 def released(path: Path, heads: int = 12, weights: str = "model") -> FlowModel:

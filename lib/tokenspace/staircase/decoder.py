@@ -13,7 +13,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from tokenspace.errors import ParameterError
-from tokenspace.tensors import rotate, turns
+from tokenspace.nn.transformer import rotate, turns
 
 
 @dataclass(frozen=True)

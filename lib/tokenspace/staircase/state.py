@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError, SourceError
 from tokenspace.placing import placing
-from tokenspace.tensors import digest
+from tokenspace.nn.checkpoint import digest
 
 UNREADABLE = (
     OSError,

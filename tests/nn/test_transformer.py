@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tokenspace.tensors import rotate, turns
+from tokenspace.nn.transformer import rotate, turns
 
 
 @pytest.mark.parametrize("size", [6, 8])

@@ -1,0 +1,1 @@
+"""What all parts train with: one loop, one checkpoint, one transformer, one rule for seeds."""
