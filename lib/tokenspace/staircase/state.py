@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from tokenspace.errors import ParameterError, SourceError
-from tokenspace.placing import placing
 from tokenspace.nn.checkpoint import digest
+from tokenspace.placing import placing
 
 UNREADABLE = (
     OSError,
