@@ -19,8 +19,7 @@ from tokenspace.curvature.generation import read
 from tokenspace.curvature.reader import lens
 from tokenspace.curvature.sensitivity import continue_greedily, swap_divergence
 from tokenspace.flow.path import Gumbel
-from tokenspace.flow.plans import Mechanism, plan
-from tokenspace.flow.sampling import sample
+from tokenspace.flow.sampling import Mechanism, plan, sample
 from tokenspace.flow.training import Settings
 from tokenspace.flow.training import train as train_flow
 from tokenspace.hub import read_dimension
@@ -117,7 +116,7 @@ def sampling(device: str) -> Found:
     denoiser = flow_model("hull").predictor.to(device).eval()
     how = plan(12, Mechanism(K=2, w_scg=1.5), Gumbel(1.5, 1.0))
     drawn = torch.Generator().manual_seed(0)
-    found = sample(denoiser, how, 4, 6, 8, drawn, device=device, asked=torch.float32)
+    found = sample(denoiser, how, (4, 6, 8), drawn, device=device, dtype=torch.float32)
     return {"x": found.x, "mean": found.mean}
 
 

@@ -89,14 +89,19 @@ from tokenizers.trainers import BpeTrainer
 from torch.nn.functional import cross_entropy, normalize
 
 from tokenspace import flow
-from tokenspace.flow import baselines
-from tokenspace.flow.data import Sequences, Windows
-from tokenspace.flow.judges import generative_perplexity, judge, reencode, unigram_entropy
+from tokenspace.flow.exact import Sequences, Windows
+from tokenspace.flow.judges import (
+    bigrams,
+    generative_perplexity,
+    judge,
+    reencode,
+    unigram_entropy,
+)
+from tokenspace.flow.models import released as read_released
+from tokenspace.flow.models import trainable_embeddings
 from tokenspace.flow.network import size_of
-from tokenspace.flow.objective import trainable_embeddings
-from tokenspace.flow.plans import Mechanism, plan
-from tokenspace.flow.released import released as read_released
-from tokenspace.flow.sampling import sample
+from tokenspace.flow.sampling import Mechanism, plan, sample
+from tokenspace.flow.theory import squared_distances
 from tokenspace.flow.training import Settings, train
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PINK, RED, TEAL
@@ -296,7 +301,7 @@ shape = {"width": width, "depth": depth, "heads": heads, "conditioning": 32, "ba
 def fit(job):
     """Train one kind from one seed; with `checkpoint`, go on from where it was left."""
     kind, s = job
-    model = baselines.build(kind, E, fitted, s, **shape)
+    model = flow.build(kind, E, fitted, s, **shape)
     settings = Settings(
         steps, rate, batch=batch, warmup=50, schedule="linear", decay=0.999, seed=s, save_every=300
     )
@@ -344,7 +349,7 @@ def losses(denoiser, passes=1):
     return [float((weight * squared).mean()), float(squared.mean()), float(ce)]
 
 
-untrained = baselines.build("hull", E, fitted, seed, **shape).to(page.device)
+untrained = flow.build("hull", E, fitted, seed, **shape).to(page.device)
 even = torch.full((V,), 1 / V)
 zero = losses(untrained.predictor)
 alone = losses(lambda x, g, c: flow.context_free(x, g, E, even))
@@ -575,8 +580,7 @@ ways |= {"unconstrained": ("unconstrained", False), "unconstrained, held": ("unc
 ended = dict(zip(ways, each(lambda way: to_the_end(*way), ways.values()), strict=True))
 gap = math.sqrt(2 * V)  # between any two rows
 far = {
-    way: torch.stack([flow.certificates.squared_distances(y, E64).amin(-1).sqrt() for y in ys])
-    / gap
+    way: torch.stack([squared_distances(y, E64).amin(-1).sqrt() for y in ys]) / gap
     for way, (ys, _) in ended.items()
 }
 late = [int((s - 1e-2).abs().argmin()), -1]
@@ -690,8 +694,8 @@ page.claim(
 # %%
 seen = []
 how = plan(max(nfes), Mechanism(), fitted)
-single_precision = {"asked": torch.float32, **on}  # of the network; the state stays in double
-sample(mu["hull"], how, 8, L, V, fresh(8), watch=seen.append, **single_precision)
+single_precision = {"dtype": torch.float32, **on}  # of the network; the state stays in double
+sample(mu["hull"], how, (8, L, V), fresh(8), watch=seen.append, **single_precision)
 guess = torch.stack([p.logits.argmax(-1).cpu() for p in seen])
 weight = torch.stack([p.logits.softmax(-1).amax(-1).cpu() for p in seen])
 last = guess[-1]
@@ -750,7 +754,7 @@ def score(job):
     """The verdict on one kind, number of evaluations, mechanism and seed."""
     kind, nfe, mechanism, i = job
     if kind == "oracle":
-        made = sample(oracle, plan(nfe, mechanism, fitted), n, L, V, fresh(10), **on).tokens
+        made = sample(oracle, plan(nfe, mechanism, fitted), (n, L, V), fresh(10), **on).tokens
     else:
         more = {"mechanism": mechanism} if mechanism else {}
         made = models[kind][i].generate(n, L, nfe, fresh(10), **more, **on)
@@ -1063,7 +1067,7 @@ page.say(
 
 def loosen(kind):
     """Train one kind with a trainable table."""
-    model = baselines.build(kind, E.clone(), fitted, seed, **shape)
+    model = flow.build(kind, E.clone(), fitted, seed, **shape)
     trainable_embeddings(model.predictor)
     settings = Settings(free_steps, rate, batch=batch, warmup=50, decay=0.999, seed=seed)
     return train(model, Sequences(source, L), settings, **on)
@@ -1148,7 +1152,7 @@ else:
     letters = torch.tensor([alphabet.index(c) for c in clean])
 words = set(clean.split())
 cut = int(0.9 * len(letters))
-pairs = flow.judges.bigrams(letters[None, :cut], len(alphabet)) + 1e-6
+pairs = bigrams(letters[None, :cut], len(alphabet)) + 1e-6
 chain = flow.MarkovMixture(
     torch.ones(1).double(), (pairs.sum(1) / pairs.sum())[None], (pairs / pairs.sum(1, True))[None]
 )
@@ -1166,7 +1170,7 @@ text_times = flow.fit_gumbel(at_levels, flow.information_density(at_levels, by_c
 def fit_text(kind):
     """One kind on the text."""
     dit = {**shape, "width": text_width}
-    model = baselines.build(kind, text_rows, text_times, seed, **dit)
+    model = flow.build(kind, text_rows, text_times, seed, **dit)
     settings = Settings(
         text_steps,
         rate / 2,
@@ -1270,7 +1274,7 @@ if released:
     published = read_released(Path(released)).to(page.device)
     paper_plan = plan(64, Mechanism(K=100, w_scg=36.0, schedule="C"), published.schedule)
     made = sample(
-        published.predictor, paper_plan, released_n, released_length, published.E.shape[1],
+        published.predictor, paper_plan, (released_n, released_length, published.E.shape[1]),
         fresh(30), batch=16, **single_precision,
     ).tokens  # fmt: skip
     published_entropy = float(unigram_entropy(made).mean())
@@ -1306,8 +1310,8 @@ page.claim(
 # from pathlib import Path
 # import torch
 # from tokenspace import flow
-# from tokenspace.flow.baselines import build
-# from tokenspace.flow.data import Windows
+# from tokenspace.flow.exact import Windows
+# from tokenspace.flow.models import build
 # from tokenspace.nn.processes import processes
 # from tokenspace.flow.training import Settings, train
 #
@@ -1415,7 +1419,7 @@ expect(
     hint="beyond which w does the first point get a negative weight?",
 )
 a, b = (
-    sample(oracle, plan(16, Mechanism(K=1, w_scg=w), fitted), 4, L, V, fresh(40), **on).mean
+    sample(oracle, plan(16, Mechanism(K=1, w_scg=w), fitted), (4, L, V), fresh(40), **on).mean
     for w in (1.0, 3.0)
 )
 expect(
@@ -1609,7 +1613,7 @@ expect(
 )
 heated = {}
 for tau in (1.0, 1.25, 1.5):
-    made = sample(tempered(tau), plan(16, plain, fitted), min(n, 256), L, V, fresh(51), **on)
+    made = sample(tempered(tau), plan(16, plain, fitted), (min(n, 256), L, V), fresh(51), **on)
     heated[tau] = judge(made.tokens.cpu(), source)
 
 # %%

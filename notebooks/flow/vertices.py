@@ -50,10 +50,9 @@ from scipy import stats
 
 from tokenspace import flow
 from tokenspace.flow import toy
-from tokenspace.flow.certificates import geometry, squared_distances
 from tokenspace.flow.judges import judge
-from tokenspace.flow.plans import Mechanism, plan
-from tokenspace.flow.sampling import sample
+from tokenspace.flow.sampling import Mechanism, plan, sample
+from tokenspace.flow.theory import geometry, squared_distances
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import BLUE, INK, MUTED, PALETTE, RED
 from tokenspace.press.live import Live, Slider
@@ -101,7 +100,9 @@ def normal(*shape):
 # %%
 at, then = torch.tensor(1.3, dtype=torch.float64), torch.tensor(-0.4, dtype=torch.float64)
 x, mean = normal(100, 3), normal(100, 3)
-by_ddim = flow.euler(x, mean, at, then) / sum(flow.preserving(then))
+by_ddim = flow.ddim_step(x, mean, flow.preserving(at), flow.preserving(then)) / sum(
+    flow.preserving(then)
+)
 s, t = flow.time_of(at), flow.time_of(then)
 x_linear = x / sum(flow.preserving(at))
 by_euler = x_linear + (t - s) * (mean - x_linear) / (1 - s)
@@ -414,7 +415,7 @@ wrong = f"hull, logits wrong by up to {bound:g}"
 watched = torch.logspace(math.log10(20), -2, 25).tolist()
 near = 0.1  # half the length of the unconstrained predictor's error
 falls = {
-    name: flow.falling(kinds[name], flows[name][0], points, watched, near)
+    name: toy.falling(kinds[name], flows[name][0], points, watched, near)
     for name in (wrong, "unconstrained")
 }
 noises = falls[wrong].s
@@ -1000,12 +1001,12 @@ best, worst = max(nfes), min(nfes)
 real = judge(source.sample(n, L, generator), source)
 solved = {}
 for nfe in nfes:
-    made = sample(oracle, plan(nfe, Mechanism(K=0), fitted), n, L, V, generator)
+    made = sample(oracle, plan(nfe, Mechanism(K=0), fitted), (n, L, V), generator)
     solved[nfe] = judge(made.decode(E), source)
 guided = {}
 for w in guidances:
     how = plan(best, Mechanism(K=0, w_ug=w), fitted)
-    guided[w] = judge(sample(oracle, how, n, L, V, generator).decode(E), source)
+    guided[w] = judge(sample(oracle, how, (n, L, V), generator).decode(E), source)
 
 # %% tags=["hide-input"]
 page.table(
@@ -1121,7 +1122,7 @@ for label, model, w, level in (
     (f"blunt model, w_ug = {mild}: both", blunt, mild, blunt_bound),
 ):
     how = plan(best, Mechanism(K=0, w_ug=w), fitted)
-    apart[label] = (level, judge(sample(model, how, n, L, V, generator).decode(E), source))
+    apart[label] = (level, judge(sample(model, how, (n, L, V), generator).decode(E), source))
 
 # %% tags=["hide-input"]
 page.table(
@@ -1415,7 +1416,7 @@ def coarse(w):
     """The judge's verdict on n samples of the oracle: `worst` evaluations, K = 0, w_ug = w."""
     # BEGIN SOLUTION: plan, Mechanism, sample and judge as in the text, with another NFE
     how = plan(worst, Mechanism(K=0, w_ug=w), fitted)
-    return judge(sample(oracle, how, n, L, V, generator).decode(E), source)
+    return judge(sample(oracle, how, (n, L, V), generator).decode(E), source)
     # END SOLUTION
 
 

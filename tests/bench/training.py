@@ -85,6 +85,6 @@ def flow_samples(sampler: bool, nfe: int = 16) -> Call:
 
     def samples() -> Any:
         generator = torch.Generator().manual_seed(0)
-        return flow.sample(model.predictor, how, n, L, d, generator, asked=torch.float32)
+        return flow.sample(model.predictor, how, (n, L, d), generator, dtype=torch.float32)
 
     return samples if sampler else passes

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.certificates import audit, certify, excess_of, geometry, margin, threshold
-from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.exact import MarkovMixture
 from tokenspace.flow.path import follow
 from tokenspace.flow.predictor import embeddings, log_kernel
+from tokenspace.flow.theory import audit, certify, excess_of, geometry, margin, threshold
 
 
 def noise(*shape, seed=0):

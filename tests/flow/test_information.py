@@ -7,8 +7,8 @@ import torch
 from scipy import integrate, stats
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.information import fit_gumbel, information_density, nll_bound, squared_errors
-from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.exact import MarkovMixture
+from tokenspace.flow.judges import fit_gumbel, information_density, nll_bound, squared_errors
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import Hull, Prediction, context_free, embeddings
 

@@ -8,8 +8,8 @@ from tests.flow.two_processes import model
 
 from tokenspace import placing
 from tokenspace.errors import ParameterError
-from tokenspace.flow.data import Windows
-from tokenspace.flow.objective import Flow
+from tokenspace.flow.exact import Windows
+from tokenspace.flow.models import Flow
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import Hull
 from tokenspace.flow.training import Settings, train

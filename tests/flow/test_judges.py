@@ -12,20 +12,18 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from tokenspace.errors import ParameterError
+from tokenspace.flow.exact import MarkovMixture
 from tokenspace.flow.judges import (
-    Verdict,
+    SampleScores,
     bigram_kl,
     bigrams,
     distinct,
     draw,
-    draw_from,
     generative_perplexity,
     judge,
     reencode,
-    same_tokenizer,
     unigram_entropy,
 )
-from tokenspace.flow.markov import MarkovMixture
 from tokenspace.flow.network import DiT
 
 
@@ -42,7 +40,7 @@ def test_draws_are_in_fp64(monkeypatch):
         return race(self, *args, **more)
 
     monkeypatch.setattr(torch.Tensor, "exponential_", recorded)
-    found = draw_from(torch.tensor([0.999, 1e-3]).expand(60_000, 2), seeded())
+    found = draw(torch.tensor([0.999, 1e-3]).log().expand(60_000, 2), 1.0, seeded())
     assert float(found.double().mean()) == pytest.approx(1e-3, abs=5 * math.sqrt(1e-3 / 60_000))
     draw(torch.randn(3, 4, dtype=torch.bfloat16))
     assert seen == [torch.float64] * 2
@@ -65,8 +63,6 @@ def test_what_is_not_a_law_is_refused():
         draw(torch.tensor([[0.0, 1.0], [-torch.inf, -torch.inf]]))
     with pytest.raises(ParameterError, match="are probabilities"):
         draw(torch.tensor([[0.25, 0.75]]))
-    with pytest.raises(ParameterError, match="off the simplex"):
-        draw_from(torch.tensor([1.0, 2.0, 3.0]))
     one = draw(torch.tensor([[0.0, -torch.inf]]).expand(50, 2), 1.0, seeded())
     assert one.tolist() == [0] * 50
 
@@ -101,9 +97,9 @@ def test_the_source_judges_its_own_samples_at_its_entropy():
     assert data.perplexity == pytest.approx(math.exp(data.nll))
     repeated = judge(torch.zeros(10, 16, dtype=torch.int64), source)
     assert repeated.entropy == 0
-    likely = Verdict(data.nll - 0.1, 0.01, data.entropy - 0.2, 0.5, 0.1)
+    likely = SampleScores(data.nll - 0.1, 0.01, data.entropy - 0.2, 0.5, 0.1)
     assert likely.degenerate(data)
-    assert not Verdict(data.nll + 0.1, 0.01, 0.1, 0.5, 0.1).degenerate(data)
+    assert not SampleScores(data.nll + 0.1, 0.01, 0.1, 0.5, 0.1).degenerate(data)
     assert not data.degenerate(data)
     with pytest.raises(ParameterError, match="3-grams of sequences of 2"):
         distinct(torch.zeros(1, 2, dtype=torch.int64), 3)
@@ -116,7 +112,7 @@ class Causal(torch.nn.Module):
         super().__init__()
         torch.manual_seed(0)
         self.table = torch.nn.Embedding(V, d)
-        self.network = DiT(V, d, width=16, depth=1, heads=2, conditioning=8, causal=True)
+        self.network = DiT(d, V, width=16, depth=1, heads=2, conditioning=8, causal=True)
         with torch.no_grad():
             for p in self.network.parameters():
                 p.add_(0.3 * torch.randn(p.shape))
@@ -155,32 +151,6 @@ def test_ids_that_the_judge_does_not_have_are_refused():
         generative_perplexity(Causal(), [[1], []])
 
 
-class Letters:
-    """A tokenizer of single letters."""
-
-    def __init__(self, letters):
-        self.letters = letters
-
-    def get_vocab(self):
-        return {letter: i for i, letter in enumerate(self.letters)}
-
-    def decode(self, ids, skip_special_tokens):
-        assert skip_special_tokens is False
-        return "".join(self.letters[i] for i in ids)
-
-    def encode(self, text, add_special_tokens):
-        assert add_special_tokens is False
-        return [self.letters.index(letter) for letter in text]
-
-
-def test_tokenizers_that_differ_are_refused_and_text_carries_over():
-    ours, theirs = Letters("abc"), Letters("cab")
-    same_tokenizer(ours, Letters("abc"))
-    with pytest.raises(ParameterError, match=r"3 tokens have another id.*use `reencode`"):
-        same_tokenizer(ours, theirs)
-    assert reencode(torch.tensor([[0, 1, 2]]), ours, theirs) == [[1, 2, 0]]
-
-
 def test_both_libraries_tokenizers_carry_text_over():
     """A tokenizer of tokenizers, one of transformers, with other ids and other pieces."""
     ours = Tokenizer(models.WordLevel({"the": 0, "cat": 1, "sat": 2}, unk_token="the"))
@@ -192,6 +162,3 @@ def test_both_libraries_tokenizers_carry_text_over():
     tokens = torch.tensor([[0, 1, 2], [1, 1, 1]])
     for judge_s in (theirs, wrapped):
         assert reencode(tokens, ours, judge_s) == [[1, 3, 0], [3, 3, 3]]
-        with pytest.raises(ParameterError, match=r"isn't the judge's .*3 tokens have another id"):
-            same_tokenizer(ours, judge_s)
-        same_tokenizer(judge_s, wrapped)

@@ -106,7 +106,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
 def publish_model(path: Path, V: int) -> None:
     """A file of the released kind: the tensors of both models and of the optimizer in one."""
     torch.manual_seed(0)
-    network = DiT(V, 24, depth=2, heads=12, conditioning=8)
+    network = DiT(24, V, depth=2, heads=12, conditioning=8)
     state = {
         f"backbone.{n}": t + 0.2 * torch.randn(t.shape) for n, t in network.state_dict().items()
     }
@@ -141,7 +141,7 @@ def test_the_page_s_cell_reads_published_weights_and_judges_from_the_hub(
     said: list[str] = []
     page = SimpleNamespace(device="cpu", say=said.append)
     scope = {
-        "page": page, "on": {"device": "cpu"}, "single_precision": {"asked": torch.float32},
+        "page": page, "on": {"device": "cpu"}, "single_precision": {"dtype": torch.float32},
         "fresh": lambda which=0: torch.Generator().manual_seed(which),
         "released": str(tmp_path / "released.pt"), "tokenizer": "toy/writer",
         "scorer": "toy/scorer", "released_n": 6, "released_length": 8,

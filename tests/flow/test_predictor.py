@@ -6,17 +6,18 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError, TableError
-from tokenspace.flow.laws import check_logits, check_simplex
 from tokenspace.flow.path import kernel_scale, preserving
 from tokenspace.flow.predictor import (
     Hull,
     Unconstrained,
+    check_logits,
     check_rows,
+    check_simplex,
     context_free,
     embeddings,
     log_kernel,
-    proposition_2,
 )
+from tokenspace.flow.theory import proposition_2
 
 V, D = 6, 8
 GAMMA = torch.tensor([3.0, 0.0, -2.0])

@@ -12,15 +12,12 @@ from safetensors.torch import save_file
 from tests.flow.two_processes import DATA, SETTINGS, model
 
 from tokenspace.errors import ParameterError, SourceError
-from tokenspace.flow.baselines import build
-from tokenspace.flow.data import Sequences, Windows
-from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.exact import MarkovMixture, Sequences, Windows
+from tokenspace.flow.models import Flow, build, released, trainable_embeddings
 from tokenspace.flow.network import DiT
-from tokenspace.flow.objective import Flow, spread_of, trainable_embeddings
 from tokenspace.flow.path import Gumbel, corrupt, loss_weight, preserving
 from tokenspace.flow.predictor import Hull, Unconstrained, embeddings
-from tokenspace.flow.released import released
-from tokenspace.flow.training import Settings, train
+from tokenspace.flow.training import Settings, spread_of, train
 from tokenspace.nn.checkpoint import load, load_weights
 from tokenspace.nn.processes import shares
 from tokenspace.nn.train import Ema
@@ -133,7 +130,7 @@ def test_weights_load_from_every_wrapping(tmp_path):
 
 
 def test_a_released_file_gives_the_whole_model(tmp_path):
-    donor = DiT(5, 8, depth=2, heads=2, conditioning=8)
+    donor = DiT(8, 5, depth=2, heads=2, conditioning=8)
     with torch.no_grad():
         for p in donor.parameters():
             p.add_(0.1 * torch.randn(p.shape))
@@ -158,12 +155,12 @@ def test_a_released_file_gives_the_whole_model(tmp_path):
 
 def test_weights_of_another_shape_are_refused_by_name(tmp_path):
     path = tmp_path / "wide.pt"
-    torch.save(DiT(5, 8, **(SMALL | {"width": 32})).state_dict(), path)
+    torch.save(DiT(8, 5, **(SMALL | {"width": 32})).state_dict(), path)
     with pytest.raises(SourceError, match=r"enter.weight is \(32, 8\) there, \(16, 8\) here"):
-        load_weights(DiT(5, 8, **SMALL), path)
-    torch.save(DiT(5, 8, **(SMALL | {"depth": 0})).state_dict(), path)
+        load_weights(DiT(8, 5, **SMALL), path)
+    torch.save(DiT(8, 5, **(SMALL | {"depth": 0})).state_dict(), path)
     with pytest.raises(SourceError, match=r"10 of 22 missing \(blocks.0"):
-        load_weights(DiT(5, 8, **SMALL), path)
+        load_weights(DiT(8, 5, **SMALL), path)
 
 
 def test_compiling_changes_no_name_in_a_checkpoint(tmp_path):
@@ -248,7 +245,7 @@ def test_a_batch_that_does_not_split_is_refused(batch, micro):
 def test_trainable_embeddings_collapse_under_mse_alone(loss, collapses):
     """V = 32, d = 8: the run stops, and says why."""
     torch.manual_seed(0)
-    hull = Hull(DiT(32, 8, **SMALL), embeddings(32, 8, seed=0, kind="gaussian"))
+    hull = Hull(DiT(8, 32, **SMALL), embeddings(32, 8, seed=0, kind="gaussian"))
     flow = Flow(trainable_embeddings(hull), TIMES, loss)
     data = Sequences(MarkovMixture.random(V=32, seed=0), 8)
     run = train(flow, data, Settings(steps=200, batch=32, lr=3e-2, log_every=10))
@@ -261,7 +258,7 @@ def test_equal_rows_have_no_spread_and_no_loss():
     """The trivial optimum: e_j constant has loss 0 whatever the network says."""
     E = torch.ones(4, 8)
     assert spread_of(E) == (0.0, 0.0, 1.0)
-    flow = Flow(Hull(DiT(4, 8, **SMALL), E), TIMES)
+    flow = Flow(Hull(DiT(8, 4, **SMALL), E), TIMES)
     draws = flow.draw(6, 5, torch.Generator().manual_seed(0))
     assert float(flow.loss(torch.randint(4, (6, 5)), draws).detach()) < 1e-9
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import torch
 
-from tokenspace.flow.baselines import build
-from tokenspace.flow.data import Sequences
-from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.exact import MarkovMixture, Sequences
+from tokenspace.flow.models import build
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import embeddings
 from tokenspace.flow.training import Settings, train

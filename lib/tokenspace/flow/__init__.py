@@ -1,163 +1,42 @@
 """Part III: ConvergeFlow, a flow that lands on tokens, checked against exact answers."""
 
-from tokenspace.flow.baselines import Autoregressive, FlowModel, Masked, build
-from tokenspace.flow.certificates import audit, certify, excess_of, margin, threshold
-from tokenspace.flow.data import Sequences, Windows
-from tokenspace.flow.falling import Falling, falling, outside
-from tokenspace.flow.information import (
-    fit_gumbel,
-    information_density,
-    nll_bound,
-    squared_errors,
-)
-from tokenspace.flow.judges import (
-    Verdict,
-    bigram_kl,
-    distinct,
-    draw,
-    draw_from,
-    generative_perplexity,
-    judge,
-    reencode,
-    same_tokenizer,
-    unigram_entropy,
-)
-from tokenspace.flow.laws import check_logits, check_simplex
-from tokenspace.flow.markov import MarkovMixture, Oracle
-from tokenspace.flow.network import DiT, size_of
-from tokenspace.flow.objective import Flow, trainable_embeddings
-from tokenspace.flow.path import (
-    Gumbel,
-    corrupt,
-    euler,
-    follow,
-    gamma_of,
-    kernel_scale,
-    linear,
-    loss_weight,
-    move,
-    preserving,
-    snr,
-    stratified,
-    time_of,
-    velocity,
-)
-from tokenspace.flow.plans import Mechanism, Plan, plan
-from tokenspace.flow.predictor import (
-    Denoiser,
-    Hull,
-    Prediction,
-    Unconstrained,
-    check_rows,
-    context_free,
-    embeddings,
-    log_kernel,
-    proposition_2,
-)
-from tokenspace.flow.released import released
-from tokenspace.flow.sampling import Monitor, Point, Samples, hull_distance, sample
-from tokenspace.flow.theory import (
-    brier,
-    brute_force,
-    extreme_share,
-    hull_average,
-    leave_one_out,
-    nearest_accuracy,
-    nearest_band,
-    proposition_2_bound,
-    proposition_3,
-    quantile_map,
-    theorem_grid,
-)
-from tokenspace.flow.training import Run, Settings, train
-from tokenspace.nn.checkpoint import load_weights
-from tokenspace.nn.processes import processes
-from tokenspace.nn.train import Ema
-
-__all__ = [
-    "Autoregressive",
-    "Denoiser",
-    "DiT",
-    "Ema",
-    "Falling",
-    "Flow",
-    "FlowModel",
-    "Gumbel",
-    "Hull",
-    "MarkovMixture",
-    "Masked",
-    "Mechanism",
-    "Monitor",
-    "Oracle",
-    "Plan",
-    "Point",
-    "Prediction",
-    "Run",
-    "Samples",
-    "Sequences",
-    "Settings",
-    "Unconstrained",
-    "Verdict",
-    "Windows",
-    "audit",
-    "bigram_kl",
-    "brier",
-    "brute_force",
-    "build",
-    "certify",
-    "check_logits",
-    "check_rows",
-    "check_simplex",
-    "context_free",
-    "corrupt",
-    "distinct",
-    "draw",
-    "draw_from",
-    "embeddings",
-    "euler",
-    "excess_of",
-    "extreme_share",
-    "falling",
-    "fit_gumbel",
-    "follow",
-    "gamma_of",
-    "generative_perplexity",
-    "hull_average",
-    "hull_distance",
-    "information_density",
-    "judge",
-    "kernel_scale",
-    "leave_one_out",
-    "linear",
-    "load_weights",
-    "log_kernel",
-    "loss_weight",
-    "margin",
-    "move",
-    "nearest_accuracy",
-    "nearest_band",
-    "nll_bound",
-    "outside",
-    "plan",
-    "preserving",
-    "processes",
-    "proposition_2",
-    "proposition_2_bound",
-    "proposition_3",
-    "quantile_map",
-    "reencode",
-    "released",
-    "same_tokenizer",
-    "sample",
-    "size_of",
-    "snr",
-    "squared_errors",
-    "stratified",
-    "theorem_grid",
-    "threshold",
-    "time_of",
-    "train",
-    "trainable_embeddings",
-    "unigram_entropy",
-    "velocity",
-]
+from tokenspace.flow.exact import MarkovMixture as MarkovMixture
+from tokenspace.flow.judges import fit_gumbel as fit_gumbel
+from tokenspace.flow.judges import information_density as information_density
+from tokenspace.flow.judges import nll_bound as nll_bound
+from tokenspace.flow.judges import squared_errors as squared_errors
+from tokenspace.flow.models import build as build
+from tokenspace.flow.path import Gumbel as Gumbel
+from tokenspace.flow.path import corrupt as corrupt
+from tokenspace.flow.path import ddim_step as ddim_step
+from tokenspace.flow.path import follow as follow
+from tokenspace.flow.path import linear as linear
+from tokenspace.flow.path import loss_weight as loss_weight
+from tokenspace.flow.path import preserving as preserving
+from tokenspace.flow.path import snr as snr
+from tokenspace.flow.path import stratified as stratified
+from tokenspace.flow.path import time_of as time_of
+from tokenspace.flow.predictor import Hull as Hull
+from tokenspace.flow.predictor import Prediction as Prediction
+from tokenspace.flow.predictor import context_free as context_free
+from tokenspace.flow.predictor import embeddings as embeddings
+from tokenspace.flow.predictor import log_kernel as log_kernel
+from tokenspace.flow.sampling import Mechanism as Mechanism
+from tokenspace.flow.sampling import plan as plan
+from tokenspace.flow.sampling import sample as sample
+from tokenspace.flow.theory import audit as audit
+from tokenspace.flow.theory import brier as brier
+from tokenspace.flow.theory import brute_force as brute_force
+from tokenspace.flow.theory import certify as certify
+from tokenspace.flow.theory import excess_of as excess_of
+from tokenspace.flow.theory import extreme_share as extreme_share
+from tokenspace.flow.theory import hull_average as hull_average
+from tokenspace.flow.theory import leave_one_out as leave_one_out
+from tokenspace.flow.theory import margin as margin
+from tokenspace.flow.theory import nearest_accuracy as nearest_accuracy
+from tokenspace.flow.theory import proposition_2 as proposition_2
+from tokenspace.flow.theory import proposition_2_bound as proposition_2_bound
+from tokenspace.flow.theory import proposition_3 as proposition_3
+from tokenspace.flow.theory import quantile_map as quantile_map
+from tokenspace.flow.theory import theorem_grid as theorem_grid
+from tokenspace.flow.theory import threshold as threshold

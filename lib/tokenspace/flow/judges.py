@@ -1,22 +1,29 @@
-"""Judges of samples: an exact likelihood, a causal model's perplexity, entropies, divergences.
+"""What a model and its samples are worth: likelihoods, bounds, entropies, divergences.
 
-No one of them is enough: a perplexity below the data's, with entropy below the data's, is worse
-than the data, not better. Categorical draws are here too, since fp32 ones lower the entropy.
+Of samples no one judge is enough: a perplexity below the data's, with entropy below the data's, is
+worse than the data, not better. Of a model, squared errors are enough: H = ½ ∫ mmse dSNR (Guo,
+Shamai and Verdú 2005), so ½ ∫ mse dSNR bounds its negative log-likelihood from above without a
+cross entropy: as a diffusion that draws fresh noise; its deterministic flow has a law of its own.
+Integrals run over γ, with dSNR = -SNR dγ; errors are |e - D|² summed over a token's d coordinates.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from jaxtyping import Float, Float64, Int64
+from scipy.special import rel_entr
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.laws import check_logits, check_simplex
-from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.exact import MarkovMixture
+from tokenspace.flow.path import Gumbel, corrupt, snr
+from tokenspace.flow.predictor import Prediction, check_logits, check_simplex
+
+EULER_GAMMA = 0.5772156649015329  # the mean of a standard Gumbel
 
 
 def draw(
@@ -24,9 +31,10 @@ def draw(
     temperature: float = 1.0,
     generator: torch.Generator | None = None,
 ) -> Int64[Tensor, "*N"]:
-    """Tokens from softmax(logits/T), in fp64: fp32 noise draws a tail of 1e-3 at under 2e-4.
+    """Tokens from softmax(logits/T), by an exponential race in fp64.
 
-    T = 0 is argmax. Raises ParameterError for T < 0, and for logits that aren't any.
+    fp32 noise draws a tail of 1e-3 at under 2e-4, which lowers the entropy. T = 0 is argmax.
+    Raises ParameterError for T < 0, and for logits that aren't any.
 
     >>> draw(torch.tensor([[1.0, 2.0]]), temperature=0.0).tolist()
     [1]
@@ -37,19 +45,8 @@ def draw(
     wide = wide - wide.amax(-1, keepdim=True)
     if temperature == 0:
         return wide.argmax(-1)
-    return draw_from((wide / temperature).softmax(-1), generator)
-
-
-def draw_from(
-    p: Float[Tensor, "*N V"], generator: torch.Generator | None = None
-) -> Int64[Tensor, "*N"]:
-    """Tokens with probabilities p, by an exponential race in fp64. Raises off the simplex.
-
-    >>> draw_from(torch.tensor([0.0, 1.0])).item()
-    1
-    """
-    wide = check_simplex(p).double()
-    return (wide / torch.empty_like(wide).exponential_(generator=generator)).argmax(-1)
+    p = (wide / temperature).softmax(-1)
+    return (p / torch.empty_like(p).exponential_(generator=generator)).argmax(-1)
 
 
 def unigram_entropy(tokens: Int64[Tensor, "n L"]) -> Float64[Tensor, " n"]:
@@ -93,13 +90,11 @@ def bigram_kl(tokens: Int64[Tensor, "n L"], law: Float[Tensor, "V V"]) -> float:
     True
     """
     found, expected = bigrams(tokens, len(law)), check_simplex(law.flatten()).double()
-    seen = found.flatten() > 0
-    p = found.flatten()[seen]
-    return float((p * (p / expected[seen]).log()).sum())
+    return float(rel_entr(found.flatten().numpy(), expected.numpy()).sum())
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SampleScores:
     """A judge's numbers for one set of samples; `error` is nll's standard error."""
 
     nll: float  # nats a token
@@ -113,16 +108,17 @@ class Verdict:
         """exp(nll)."""
         return math.exp(self.nll)
 
-    def degenerate(self, data: "Verdict", slack: float = 0.05) -> bool:
+    def degenerate(self, data: "SampleScores", slack: float = 0.05) -> bool:
         """Likelier than the data and less varied, by more than `slack` nats of entropy.
 
-        >>> Verdict(0.9, 0.01, 1.2, 0.1, 1.1).degenerate(Verdict(1.2, 0.01, 2.0, 0.1, 0.01))
+        >>> data = SampleScores(1.2, 0.01, 2.0, 0.1, 0.01)
+        >>> SampleScores(0.9, 0.01, 1.2, 0.1, 1.1).degenerate(data)
         True
         """
         return self.nll < data.nll and self.entropy < data.entropy - slack
 
 
-def judge(tokens: Int64[Tensor, "n L"], source: MarkovMixture) -> Verdict:
+def judge(tokens: Int64[Tensor, "n L"], source: MarkovMixture) -> SampleScores:
     """Samples under the source that they should come from.
 
     >>> source = MarkovMixture.random()
@@ -130,7 +126,7 @@ def judge(tokens: Int64[Tensor, "n L"], source: MarkovMixture) -> Verdict:
     True
     """
     nll = source.nll(tokens)
-    return Verdict(
+    return SampleScores(
         float(nll.mean()),
         float(nll.std() / math.sqrt(len(nll))),
         float(unigram_entropy(tokens).mean()),
@@ -190,16 +186,77 @@ def reencode(tokens: Int64[Tensor, "n L"], generator: Any, judge: Any) -> list[l
     return [list(getattr(each, "ids", each)) for each in found]
 
 
-def same_tokenizer(generator: Any, judge: Any) -> None:
-    """Raise ParameterError where the ids of one aren't those of the other.
+@torch.no_grad()
+def squared_errors(
+    denoiser: Callable[[Tensor, Tensor, Tensor], Prediction],
+    E: Float[Tensor, "V d"],
+    tokens: Int64[Tensor, "n L"],
+    gammas: Float[Tensor, " G"],
+    generator: torch.Generator,
+    passes: int = 1,
+) -> Float64[Tensor, "G n"]:
+    """|e - D|² of each sequence at each γ, a mean over its L tokens, with fresh noise each time.
 
-    Call it before samples' own ids are scored. Tokenizers have `get_vocab`.
+    From the second of `passes` on, the mean before it is the self-conditioning.
+
+    >>> still = lambda x, gamma, c: Prediction(x, torch.zeros_like(x))
+    >>> ids, at = torch.zeros(1, 3, dtype=torch.long), torch.zeros(2)
+    >>> squared_errors(still, 2 * torch.eye(3), ids, at, torch.Generator()).tolist()
+    [[4.0], [4.0]]
     """
-    ours, theirs = generator.get_vocab(), judge.get_vocab()
-    if ours != theirs:
-        moved = [t for t, i in ours.items() if theirs.get(t) != i]
-        raise ParameterError(
-            f"The generator's tokenizer ({len(ours)} tokens) isn't the judge's ({len(theirs)}): "
-            f"{len(moved)} tokens have another id or none there, as {moved[:3]}. Scores of raw ids "
-            "would mean nothing: use `reencode`."
-        )
+    e, rows = E[tokens], []
+    for gamma in gammas.to(e):
+        noise = torch.randn(e.shape, generator=generator, dtype=e.dtype).to(e.device)
+        x = corrupt(e, gamma, noise)
+        mean = torch.zeros_like(x)
+        for _ in range(passes):
+            mean = denoiser(x, gamma.expand(len(x)), mean).mean.to(x)
+        rows.append((e - mean).double().square().sum(-1).mean(-1))
+    return torch.stack(rows)
+
+
+def information_density(
+    gammas: Float64[Tensor, " G"], errors: Float64[Tensor, "G *n"]
+) -> Float64[Tensor, "G *n"]:
+    """½ SNR mse: nats a token that are learned per unit of γ.
+
+    >>> at = torch.zeros(1, dtype=torch.float64)
+    >>> information_density(at, 3 + at).item()
+    1.5
+    """
+    return snr(gammas).reshape(-1, *[1] * (errors.ndim - 1)) * errors / 2
+
+
+def nll_bound(
+    gammas: Float64[Tensor, " G"], errors: Float64[Tensor, "G *n"]
+) -> Float64[Tensor, "*n"]:
+    """½ ∫ mse dSNR in nats a token, by trapezes over ascending γ and a constant beyond the last.
+
+    Below the first γ nothing is added: an exact or hull predictor has no error left there, and of
+    one that has, the bound grows for ever. Raises ParameterError unless γ ascends.
+
+    >>> gammas = torch.linspace(-4, 12, 200, dtype=torch.float64)
+    >>> bit = 1 - torch.tanh(torch.exp(-gammas))  # not an mmse; any curve can be integrated
+    >>> bool(nll_bound(gammas, bit) > 0)
+    True
+    """
+    if len(gammas) < 2 or not bool((gammas.diff() > 0).all()):
+        raise ParameterError(f"γ must ascend and have 2 values at least; it is {gammas.tolist()}.")
+    density = information_density(gammas, errors)
+    return torch.trapezoid(density, gammas, dim=0) + density[-1]
+
+
+def fit_gumbel(gammas: Float64[Tensor, " G"], density: Float64[Tensor, " G"]) -> Gumbel:
+    """The schedule whose γ has this density's mean and variance, so that times fall on it.
+
+    >>> gammas = torch.linspace(-8, 20, 2000, dtype=torch.float64)
+    >>> z = (gammas - 1.5) / 0.8
+    >>> schedule = fit_gumbel(gammas, torch.exp(-z - torch.exp(-z)))
+    >>> round(schedule.loc, 3), round(schedule.scale, 3)
+    (1.5, 0.8)
+    """
+    total = torch.trapezoid(density, gammas)
+    mean = torch.trapezoid(density * gammas, gammas) / total
+    variance = torch.trapezoid(density * (gammas - mean) ** 2, gammas) / total
+    scale = math.sqrt(6 * float(variance)) / math.pi
+    return Gumbel(float(mean) - EULER_GAMMA * scale, scale)

@@ -18,42 +18,38 @@ from tokenspace.nn.transformer import Transformer
 
 
 class DiT(nn.Module):
-    """(x, γ, c) to logits of V tokens at each position; zero before training, whatever the input.
+    """(x, γ, c) to `outputs` numbers at each position; zero before training, whatever the input.
 
     The input is x + W[x; c], W zero at first; c is the self-conditioning mean or zeros. With
-    `width` other than d a linear map follows. `outputs` replaces V (d for an unconstrained head);
-    `causal` hides later positions (the autoregressive baseline). `base` is that of the rotary
+    `width` other than d a linear map follows. `outputs` is V for logits, d for an unconstrained
+    head; `causal` hides later positions (the autoregressive baseline). `base` is that of the rotary
     angles: 1e4 in the paper, for 1,024 positions; short sequences learn faster with less.
-    `generator` draws the first weights; without one, the generator that torch shares does.
     Raises ParameterError for a width that doesn't split into heads of even size.
 
-    >>> net = DiT(12, 16, width=32, depth=2, heads=4)
+    >>> net = DiT(16, 12, width=32, depth=2, heads=4)
     >>> net(torch.randn(3, 5, 16), torch.zeros(3), torch.zeros(3, 5, 16)).abs().sum().item()
     0.0
     """
 
     def __init__(
         self,
-        V: int,
         d: int,
+        outputs: int,
         *,
         width: int | None = None,
         depth: int = 12,
         heads: int = 12,
         conditioning: int = 128,
         dropout: float = 0.0,
-        outputs: int | None = None,
         causal: bool = False,
         base: float = 1e4,
-        generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         width = width or d
         self.causal = causal
         self.shape = (
-            f"V={V}, d={d}, width={width}, depth={depth}, heads={heads}, "
-            f"conditioning={conditioning}, dropout={dropout}, outputs={outputs or V}, "
-            f"causal={causal}, base={base:g}"
+            f"d={d}, outputs={outputs}, width={width}, depth={depth}, heads={heads}, "
+            f"conditioning={conditioning}, dropout={dropout}, causal={causal}, base={base:g}"
         )
         self.self_cond_proj = nn.Linear(2 * d, d, bias=False)
         self.enter = nn.Identity() if width == d else nn.Linear(d, width)
@@ -63,11 +59,14 @@ class DiT(nn.Module):
             mlp=partial(gelu_mlp, width), level=conditioning, dropout=dropout, causal=causal,
             base=base,
         )  # fmt: skip
-        self.output_layer = Head(width, outputs or V, conditioning)
-        self.initialize(generator)
+        self.output_layer = Head(width, outputs, conditioning)
+        self.initialize()
 
-    def initialize(self, generator: torch.Generator | None) -> None:
-        """Xavier's weights and zero biases, as DiTs have; zero for head, modulations and W."""
+    def initialize(self, generator: torch.Generator | None = None) -> None:
+        """Xavier's weights and zero biases, as DiTs have; zero for head, modulations and W.
+
+        Without a generator the one that torch shares draws.
+        """
         for layer in self.modules():
             if isinstance(layer, nn.Linear):
                 nn.init.xavier_uniform_(layer.weight, generator=generator)

@@ -51,15 +51,6 @@ def time_of(gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
     return torch.sigmoid(-gamma / 2)
 
 
-def gamma_of(t: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """γ = 2 log((1 - t)/t), the inverse of `time_of`.
-
-    >>> round(float(gamma_of(time_of(torch.tensor(1.5)))), 5)
-    1.5
-    """
-    return -2 * torch.logit(t)
-
-
 def snr(gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
     """α²/σ² = exp(-γ).
 
@@ -113,18 +104,22 @@ class Gumbel:
         """γ at u; increasing, so noise is at u = 1."""
         return self.loc - self.scale * torch.log(-torch.log(u.clamp(self.eps, 1 - self.eps)))
 
-    def u(self, gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-        """The inverse of `gamma` on [eps, 1 - eps]: the Gumbel distribution function."""
-        return torch.exp(-torch.exp((self.loc - gamma) / self.scale))
+    def grid(self, n: int, kind: str = "midpoint") -> Float64[Tensor, " n"]:
+        """γ of n points, from noise to data.
 
-    def grid(self, n: int) -> Float64[Tensor, " n"]:
-        """The paper's n midpoints t_i = (i + .5)/n, u = 1 - t_i, as γ from noise to data.
+        "midpoint", the paper's: u = 1 - (i + .5)/n. "ends", LangFlow's: from 1 - eps to eps in
+        equal steps. Raises ParameterError for n < 1 and another kind.
 
-        Raises ParameterError for n < 1.
+        >>> (Gumbel(0.0, 1.0).grid(2, "ends").diff() < 0).tolist()
+        [True]
         """
         if n < 1:
             raise ParameterError(f"A grid of {n} points: at least 1 is needed.")
-        return self.gamma(1 - (torch.arange(n, dtype=torch.float64) + 0.5) / n)
+        if kind == "midpoint":
+            return self.gamma(1 - (torch.arange(n, dtype=torch.float64) + 0.5) / n)
+        if kind == "ends":
+            return self.gamma(torch.linspace(1 - self.eps, self.eps, n, dtype=torch.float64))
+        raise ParameterError(f"grid {kind!r}: 'midpoint' or 'ends'.")
 
 
 def stratified(n: int, generator: torch.Generator, eps: float = 1e-5) -> Float64[Tensor, " n"]:
@@ -148,7 +143,7 @@ def corrupt(
     1.0
     """
     alpha, sigma = preserving(gamma)
-    return spread(alpha, e) * e + spread(sigma, e) * noise
+    return per_example(alpha, e) * e + per_example(sigma, e) * noise
 
 
 def velocity(
@@ -162,56 +157,40 @@ def velocity(
     """
     (alpha, sigma), (d_alpha, d_sigma) = point, rate
     pull = d_sigma / sigma
-    return spread(pull, x) * x + spread(d_alpha - alpha * pull, x) * mean
+    return per_example(pull, x) * x + per_example(d_alpha - alpha * pull, x) * mean
 
 
-def move(
+def ddim_step(
     x: Float[Tensor, "*N d"],
     mean: Float[Tensor, "*N d"],
     now: Point,
     then: Point,
     guidance: float = 0.0,
 ) -> Float[Tensor, "*N d"]:
-    """From x at (α, σ) to (α', σ') with μ held: (26), and (32) with guidance w_ug > 0.
+    """From x at (α, σ) to (α', σ') with the mean held: (26), and (32) with guidance w_ug > 0.
 
     The noise estimate (x - α μ)/σ is kept, so this is DDIM, and Euler's step on the linear path.
     Raises ParameterError for a guidance below 0 or not finite.
 
     >>> at = lambda t: linear(torch.tensor(t))
-    >>> move(torch.zeros(1, 1), torch.ones(1, 1), at(0.0), at(0.5)).item()
+    >>> ddim_step(torch.zeros(1, 1), torch.ones(1, 1), at(0.0), at(0.5)).item()
     0.5
     """
     if not 0 <= guidance < math.inf:
         raise ParameterError(f"guidance w_ug = {guidance}: a finite number, at least 0.")
     (alpha, sigma), (alpha_next, sigma_next) = now, then
     ratio = sigma_next / sigma
-    out = spread(ratio, x) * x + spread(alpha_next - ratio * alpha, x) * mean
+    out = per_example(ratio, x) * x + per_example(alpha_next - ratio * alpha, x) * mean
     if guidance == 0:
         return out
-    noise = (x - spread(alpha, x) * mean) / spread(sigma, x)
-    return out + guidance * spread(sigma_next - sigma * alpha_next / alpha, x) * noise
-
-
-def euler(
-    x: Float[Tensor, "*N d"],
-    mean: Float[Tensor, "*N d"],
-    gamma: Float[Tensor, "*B"],
-    gamma_next: Float[Tensor, "*B"],
-    guidance: float = 0.0,
-) -> Float[Tensor, "*N d"]:
-    """`move` from γ to γ' on the variance-preserving path.
-
-    >>> x = euler(torch.zeros(1, 1), torch.ones(1, 1), torch.tensor(0.0), torch.tensor(-40.0))
-    >>> round(x.item(), 4)
-    1.0
-    """
-    return move(x, mean, preserving(gamma), preserving(gamma_next), guidance)
+    noise = (x - per_example(alpha, x) * mean) / per_example(sigma, x)
+    return out + guidance * per_example(sigma_next - sigma * alpha_next / alpha, x) * noise
 
 
 def follow(
     mean: Callable[[Tensor, Point], Tensor], x: Float[Tensor, "*N d"], points: Point
 ) -> tuple[Float[Tensor, "K *N d"], Float[Tensor, "M *N d"]]:
-    """All K points of the trajectory from x, and the M = K - 1 means that drove its moves.
+    """All K points of the trajectory from x, and the M = K - 1 means that drove its steps.
 
     `points` are the grid's α (K,) and σ (K,), on any path; `mean` is given x and one point.
 
@@ -223,14 +202,14 @@ def follow(
     xs, means = [x], []
     for now, then in pairwise(each):
         means.append(mean(xs[-1], now))
-        xs.append(move(xs[-1], means[-1], now, then))
+        xs.append(ddim_step(xs[-1], means[-1], now, then))
     return torch.stack(xs), torch.stack(means)
 
 
-def spread(scale: Float[Tensor, "*B"], x: Float[Tensor, "*N d"]) -> Float[Tensor, "..."]:
+def per_example(scale: Float[Tensor, "*B"], x: Float[Tensor, "*N d"]) -> Float[Tensor, "..."]:
     """A number per example, in x's type and with its trailing axes as 1.
 
-    >>> spread(torch.ones(2), torch.ones(2, 3, 4)).shape
+    >>> per_example(torch.ones(2), torch.ones(2, 3, 4)).shape
     torch.Size([2, 1, 1])
     """
     return scale.to(x).reshape(scale.shape + (1,) * (x.ndim - scale.ndim))

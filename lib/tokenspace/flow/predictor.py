@@ -16,10 +16,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from tokenspace.errors import ParameterError, TableError
-from tokenspace.flow.laws import check_logits, check_simplex
-from tokenspace.flow.path import kernel_scale, preserving, spread
+from tokenspace.flow.path import kernel_scale, per_example, preserving
 
-NORM_TOLERANCE = 1e-4  # relative; it puts an error of 1e-4 d SNR on the logits
+NORM_TOLERANCE = 1e-4  # relative; fp32 rows keep it, and it errs the logits by 1e-4 d SNR at most
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,23 @@ Denoiser = Callable[[Tensor, Tensor, Tensor], Prediction]
 """(x (B, L, d), γ (B,), c (B, L, d)) to a `Prediction`; c = 0 is no self-conditioning."""
 
 
-class Hull(nn.Module):
+class Predictor(nn.Module):
+    """A `Denoiser` made of a network and the rows of E, which train if they are a parameter."""
+
+    E: Tensor
+
+    def __init__(
+        self, network: Callable[[Tensor, Tensor, Tensor], Tensor], E: Float[Tensor, "V d"]
+    ) -> None:
+        super().__init__()
+        self.network = network
+        if isinstance(E, nn.Parameter):
+            self.E = E
+        else:
+            self.register_buffer("E", E)
+
+
+class Hull(Predictor):
     """softmax(network(x, γ, c) + (α/σ²) x Eᵀ) E: a denoiser in the hull of the rows of E.
 
     With `skip` False the kernel is left to the network. The softmax is in fp32 at least.
@@ -46,22 +61,14 @@ class Hull(nn.Module):
     [[[0.0, 0.0, 0.0, 0.0]]]
     """
 
-    E: Tensor
-
     def __init__(
         self,
         network: Callable[[Tensor, Tensor, Tensor], Tensor],
         E: Float[Tensor, "V d"],
         skip: bool = True,
     ) -> None:
-        super().__init__()
-        if skip:
-            check_rows(E)
-        self.network, self.skip = network, skip
-        if isinstance(E, nn.Parameter):
-            self.E = E
-        else:
-            self.register_buffer("E", E)
+        super().__init__(network, check_rows(E) if skip else E)
+        self.skip = skip
 
     def forward(
         self, x: Float[Tensor, "B L d"], gamma: Float[Tensor, " B"], c: Float[Tensor, "B L d"]
@@ -70,15 +77,15 @@ class Hull(nn.Module):
         with torch.autocast(x.device.type, enabled=False):
             if self.skip:
                 wide = at_least_fp32(x)
-                overlap = wide @ self.E.to(wide).mT
-                logits = logits + spread(kernel_scale(gamma), overlap) * overlap
+                overlap = wide @ self.E.to(wide).mT  # (B, L, V)
+                logits = logits + per_example(kernel_scale(gamma), overlap) * overlap
             if not self.training:
                 check_logits(logits)
             return Prediction(logits, logits.softmax(-1) @ self.E.to(logits))
 
 
-class Unconstrained(nn.Module):
-    """The foil: the network's own d numbers are the mean; the nearest row is its token.
+class Unconstrained(Predictor):
+    """Baseline: the network predicts the mean directly; tokens are decoded to the nearest row.
 
     Raises ParameterError where the network's output isn't of x's shape.
 
@@ -86,15 +93,6 @@ class Unconstrained(nn.Module):
     >>> free(torch.ones(1, 1, 2), torch.zeros(1), torch.zeros(1, 1, 2)).mean.tolist()
     [[[2.0, 2.0]]]
     """
-
-    E: Tensor
-
-    def __init__(
-        self, network: Callable[[Tensor, Tensor, Tensor], Tensor], E: Float[Tensor, "V d"]
-    ) -> None:
-        super().__init__()
-        self.network = network
-        self.register_buffer("E", E)
 
     def forward(
         self, x: Float[Tensor, "B L d"], gamma: Float[Tensor, " B"], c: Float[Tensor, "B L d"]
@@ -106,16 +104,6 @@ class Unconstrained(nn.Module):
                 "unconstrained predictor needs a head of d outputs, not of V logits."
             )
         return Prediction(nearest_scores(mean, self.E.to(mean)), mean)
-
-
-def proposition_2(x: Float[Tensor, "*N d"], gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*N d"]:
-    """Proposition 2's predictor x/(α + σ): right in the limit, and its flow never denoises.
-
-    >>> round(proposition_2(torch.ones(1, 1), torch.tensor([-60.0])).item(), 5)
-    1.0
-    """
-    alpha, sigma = preserving(gamma)
-    return x / spread(alpha + sigma, x)
 
 
 def context_free(
@@ -152,7 +140,7 @@ def log_kernel(
     E = E.to(x)
     overlap = x @ E.mT
     half = E.square().sum(-1) / 2
-    return spread(alpha / sigma**2, overlap) * (overlap - spread(alpha, overlap) * half)
+    return per_example(alpha / sigma**2, overlap) * (overlap - per_example(alpha, overlap) * half)
 
 
 def nearest_scores(x: Float[Tensor, "*N d"], E: Float[Tensor, "V d"]) -> Float[Tensor, "*N V"]:
@@ -183,6 +171,57 @@ def embeddings(
     elif kind != "gaussian":
         raise ParameterError(f"embeddings of kind {kind!r}: orthonormal or gaussian.")
     return (math.sqrt(d) * rows / rows.norm(dim=-1, keepdim=True)).float()
+
+
+def check_logits(logits: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
+    """The logits as they are, if a softmax of each row is a law.
+
+    Raises ParameterError for a row with NaN or +inf, a row that is -inf everywhere, and where
+    every row is a law already: probabilities passed for logits.
+
+    >>> check_logits(torch.tensor([[0.3, 0.7]]))
+    Traceback (most recent call last):
+    ...
+    tokenspace.errors.ParameterError: These logits, shape (1, 2), are probabilities ...
+    """
+    top = logits.detach().amax(-1)  # NaN where the row has one
+    if not bool(top.isfinite().all()):
+        masked, bad = top == -math.inf, ~top.isfinite()
+        what = "-inf everywhere" if bool(masked.any()) else "NaN or +inf"
+        rows = (masked if bool(masked.any()) else bad).nonzero().tolist()
+        raise ParameterError(
+            f"{len(rows)} of {top.numel()} rows of logits, shape {tuple(logits.shape)}, are "
+            f"{what}: at {rows[:5]}. No token can be drawn from them."
+        )
+    if bool((logits >= 0).all()) and bool(((logits.sum(-1) - 1).abs() < 1e-5).all()):
+        raise ParameterError(
+            f"These logits, shape {tuple(logits.shape)}, are probabilities (every row is >= 0 and "
+            "sums to 1); pass their logarithm."
+        )
+    return logits
+
+
+def check_simplex(p: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
+    """The probabilities as they are, if each row is >= 0 and sums to 1 within 1e-5.
+
+    Raises ParameterError with the first bad row and its sum otherwise.
+
+    >>> check_simplex(torch.tensor([1.0, 2.0, 3.0]))
+    Traceback (most recent call last):
+    ...
+    tokenspace.errors.ParameterError: 1 of 1 rows of probabilities, shape (3,), ...
+    """
+    total = p.sum(-1)
+    good = (p >= 0).all(-1) & ((total - 1).abs() <= 1e-5)
+    if not bool(good.all()):
+        at = (~good).nonzero()
+        first = tuple(at[0].tolist())
+        raise ParameterError(
+            f"{len(at)} of {good.numel()} rows of probabilities, shape {tuple(p.shape)}, are off "
+            f"the simplex: row {list(first)} sums to {float(total[first]):.6g} and its least entry "
+            f"is {float(p[first].min()):.6g}. If these are logits, take their softmax first."
+        )
+    return p
 
 
 def check_rows(E: Float[Tensor, "V d"]) -> Float[Tensor, "V d"]:

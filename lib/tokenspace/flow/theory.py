@@ -1,6 +1,11 @@
-"""What arXiv:2608.23551 proves, as numbers: Propositions 1 to 3, Theorem 1's grid, exact flows.
+"""What arXiv:2608.23551 proves, as numbers, and certificates of capture.
 
-Ours: hull identity A, the one-dimensional quantile map, and the Brier form of the loss.
+The paper's: Propositions 1 to 3, Theorem 1's grid. Ours: hull identity A, the one-dimensional
+quantile map, the Brier form of the loss, and certificates: from here on, this trajectory can end
+at one token only. In y = x/α and s = σ/α a step is y' = (s'/s) y + (1 - s'/s) D, a point between y
+and D. Half the difference of squared distances to e_u and e_v is affine in y, so it moves between
+its values at y and at D; where D is close enough to e_v, it can't fall below its threshold again.
+The argument holds for every step size, and for rows of any norm.
 """
 
 import math
@@ -9,13 +14,14 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from scipy import integrate, spatial, stats
 from torch import Tensor
+from torch.nn.functional import normalize, one_hot
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.markov import MarkovMixture
-from tokenspace.flow.path import Point, preserving
+from tokenspace.flow.exact import MarkovMixture
+from tokenspace.flow.path import Point, per_example, preserving
 from tokenspace.flow.predictor import log_kernel
 
-SEQUENCES = 100_000  # brute force lists them all
+SEQUENCES = 100_000  # brute force lists them all: above this, gigabytes
 
 
 def brute_force(
@@ -98,6 +104,16 @@ def theorem_grid(delta: float, end: float) -> Float64[Tensor, " K"]:
     return 1 - torch.tensor(left, dtype=torch.float64)
 
 
+def proposition_2(x: Float[Tensor, "*N d"], gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*N d"]:
+    """Proposition 2's predictor x/(α + σ): right in the limit, and its flow never denoises.
+
+    >>> round(proposition_2(torch.ones(1, 1), torch.tensor([-60.0])).item(), 5)
+    1.0
+    """
+    alpha, sigma = preserving(gamma)
+    return x / per_example(alpha + sigma, x)
+
+
 def proposition_2_bound(d: int) -> float:
     """P(χ²_d >= (1 + √d)²): how often its flow ends at distance 1 or more from every row.
 
@@ -115,7 +131,7 @@ def proposition_3(
     >>> [round(v.item(), 5) for v in proposition_3(torch.tensor([0.5, 0.5]), torch.eye(2))]
     [0.5, 0.5]
     """
-    gram = torch.nn.functional.normalize(E, dim=-1)
+    gram = normalize(E, dim=-1)
     gram = (gram @ gram.mT).abs().fill_diagonal_(0)
     rho = 1 - gram.max()
     share = (weights @ E).square().sum(-1) / E[0].square().sum()
@@ -138,16 +154,6 @@ def nearest_accuracy(snr: float, V: int, d: int) -> float:
     return float(integrate.quad(density, -10, 10, limit=200)[0])
 
 
-def nearest_band(d: int, low: float = 0.01, high: float = 0.99) -> tuple[float, float]:
-    """Quantiles of the exact flow's |x - α e|/(σ√d), a χ over its √d.
-
-    >>> [round(v, 4) for v in nearest_band(768)]
-    [0.9408, 1.0595]
-    """
-    low_q, high_q = stats.chi2.ppf([low, high], d)
-    return math.sqrt(low_q / d), math.sqrt(high_q / d)
-
-
 def quantile_map(
     x: Float[Tensor, " n"], tokens: Float[Tensor, " V"], prior: Float[Tensor, " V"]
 ) -> Int64[Tensor, " n"]:
@@ -168,7 +174,7 @@ def brier(weights: Float[Tensor, "*N V"], tokens: Int64[Tensor, "*N"]) -> Float[
     >>> brier(torch.tensor([0.5, 0.5]), torch.tensor(0)).item()
     0.5
     """
-    return (weights - torch.nn.functional.one_hot(tokens, weights.shape[-1])).square().sum(-1)
+    return (weights - one_hot(tokens, weights.shape[-1])).square().sum(-1)
 
 
 def extreme_share(E: Float[Tensor, "V d"]) -> float:
@@ -180,3 +186,108 @@ def extreme_share(E: Float[Tensor, "V d"]) -> float:
     if not 2 <= E.shape[1] <= 8:
         raise ParameterError(f"d = {E.shape[1]}: the convex hull is found for d from 2 to 8 only.")
     return len(spatial.ConvexHull(E.double().numpy()).vertices) / len(E)
+
+
+def margin(
+    y: Float[Tensor, "*N d"], E: Float[Tensor, "V d"]
+) -> tuple[Int64[Tensor, "*N"], Float[Tensor, "*N"]]:
+    """Nearest row v, and min_u (|y - e_u|² - |y - e_v|²)/2: 0 on a Voronoi face.
+
+    >>> token, m = margin(torch.tensor([0.5]), torch.tensor([[1.0], [-1.0]]))
+    >>> token.item(), m.item()
+    (0, 1.0)
+    """
+    two = squared_distances(y, E).topk(2, dim=-1, largest=False)
+    return two.indices[..., 0], (two.values[..., 1] - two.values[..., 0]) / 2
+
+
+def squared_distances(y: Float[Tensor, "*N d"], E: Float[Tensor, "V d"]) -> Float[Tensor, "*N V"]:
+    """|y - e_j|² by differences: the expanded square loses the last digits near a token.
+
+    >>> squared_distances(torch.tensor([3.0]), torch.tensor([[1.0], [-1.0]])).tolist()
+    [4.0, 16.0]
+    """
+    return torch.stack([(y - e).square().sum(-1) for e in E.to(y)], -1)
+
+
+def threshold(
+    s: Float[Tensor, "..."], excess: Float[Tensor, "..."] | float, E: Float[Tensor, "V d"]
+) -> Float[Tensor, "..."]:
+    """s² [excess + log(2(V-1)(g + Δ²/2)/g)]: a margin above it, and below g/2, is a certificate.
+
+    g is half the least squared distance between rows, Δ their largest distance. A logit error of
+    at most B around equal priors has an excess of at most 2B.
+    Raises ParameterError where two rows of E are equal.
+
+    >>> round(threshold(torch.tensor(1.0), 0.0, torch.tensor([[1.0], [-1.0]])).exp().item(), 4)
+    4.0
+    """
+    half, widest = geometry(E)
+    constant = math.log(2 * (len(E) - 1) * (half + widest**2 / 2) / half)
+    return s**2 * (excess + constant)
+
+
+def certify(
+    y: Float[Tensor, "*N d"],
+    s: Float[Tensor, "..."],
+    E: Float[Tensor, "V d"],
+    excess: Float[Tensor, "..."] | float,
+) -> Int64[Tensor, "*N"]:
+    """The token that each position must end at, -1 where nothing is certain yet.
+
+    `excess` bounds log f_u - log f_v, over all u, for the rest of the way: v the nearest row.
+
+    >>> E = torch.tensor([[1.0], [-1.0]])
+    >>> certify(torch.tensor([[0.8], [0.01]]), torch.tensor(0.3), E, excess=1.0).tolist()
+    [0, -1]
+    """
+    token, m = margin(y, E)
+    mu = threshold(s, excess, E)
+    sure = (m > mu) & (mu < geometry(E)[0] / 2)
+    return token.masked_fill(~sure, -1)
+
+
+def excess_of(
+    logits: Float[Tensor, "*N V"],
+    y: Float[Tensor, "*N d"],
+    s: Float[Tensor, "..."],
+    E: Float[Tensor, "V d"],
+) -> Float[Tensor, "*N"]:
+    """max_u log f_u - log f_v at y, v the nearest row: what a predictor adds to the kernel.
+
+    It is measured here, and a certificate needs it for the rest of the way.
+
+    >>> E, y = torch.tensor([[1.0], [-1.0]]), torch.tensor([[0.0], [0.5]])
+    >>> logits = torch.tensor([[0.0, 3.0], [0.0, 0.0]])
+    >>> excess_of(logits, y, torch.tensor(1.0), E).round(decimals=5).tolist()
+    [3.0, 1.0]
+    """
+    far = squared_distances(y, E)
+    f = logits + far / (2 * s[..., None] ** 2)
+    nearest = far.argmin(-1, keepdim=True)
+    return f.amax(-1) - f.gather(-1, nearest).squeeze(-1)
+
+
+def audit(certified: Int64[Tensor, "K *N"], final: Int64[Tensor, "*N"]) -> tuple[int, int]:
+    """Certificates that named another token than the final one; trajectories with no certificate.
+
+    >>> audit(torch.tensor([[-1, 0, -1], [1, 0, -1]]), torch.tensor([1, 1, 1]))
+    (2, 1)
+    """
+    given = certified >= 0
+    return int((given & (certified != final)).sum()), int((~given.any(0)).sum())
+
+
+def geometry(E: Float[Tensor, "V d"]) -> tuple[float, float]:
+    """g, half the least squared distance between two rows, and Δ, their largest distance.
+
+    >>> geometry(torch.tensor([[1.0], [-1.0]]))
+    (2.0, 2.0)
+    """
+    far = torch.pdist(E.double())
+    if len(E) < 2 or float(far.min()) == 0:
+        raise ParameterError(
+            f"E of shape {tuple(E.shape)} has two equal rows, or only one: no trajectory can be "
+            "told to end at either."
+        )
+    return float(far.min()) ** 2 / 2, float(far.max())

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from jaxtyping import Float64, Int64
-from torch import Tensor
+from jaxtyping import Float, Float64, Int64
+from torch import Tensor, nn
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.data import Data
+from tokenspace.flow.exact import Data
 from tokenspace.flow.network import DiT
-from tokenspace.flow.objective import Draws, Objective, spread_of
 from tokenspace.nn import train as loop
 from tokenspace.nn.checkpoint import Checkpoint
 from tokenspace.nn.processes import shares
 from tokenspace.nn.seeds import generator, seed_of
 from tokenspace.nn.train import Ema, identity_of
 
+Draws = dict[str, Tensor]  # each with the examples first
 COLLAPSED = 0.1  # of the distance between rows at the start: far below what training alone moves
 
 
@@ -52,6 +52,25 @@ class Settings(loop.Settings):
             )
         if self.precision not in ("fp32", "bf16"):
             raise ParameterError(f"precision {self.precision!r}: 'fp32' or 'bf16'.")
+
+
+class Objective(nn.Module):
+    """What `train` trains: a batch can be split over processes, and a step repeated."""
+
+    name: str
+
+    @property
+    def E(self) -> Float[Tensor, "V d"]:
+        """The rows that tokens are embedded by."""
+        raise NotImplementedError
+
+    def draw(self, n: int, L: int, generator: torch.Generator, device: str = "cpu") -> Draws:
+        """All that is random about a batch of n sequences of L tokens: here nothing."""
+        return {}
+
+    def loss(self, tokens: Int64[Tensor, "B L"], draws: Draws) -> Float[Tensor, ""]:
+        """The mean loss of the batch, given its draws."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -150,3 +169,19 @@ def _went_wrong(run: loop.Run, ratio: Float64[Tensor, " 3"]) -> str:
             "train with cross entropy."
         )
     return ""
+
+
+def spread_of(E: Float[Tensor, "V d"], rows: int = 1024) -> tuple[float, float, float]:
+    """Mean and least distance between rows, effective rank exp(H(squared singular values)).
+
+    Of the first `rows` rows. E constant, the trivial optimum of an MSE, has 0, 0 and 1.
+
+    >>> [round(v, 3) for v in spread_of(torch.eye(4))]
+    [1.414, 1.414, 3.0]
+    """
+    some = E.detach()[:rows].double()
+    distance = torch.pdist(some)
+    share = torch.linalg.svdvals(some - some.mean(0)).square()
+    share = share / share.sum().clamp_min(1e-300)
+    entropy = -torch.special.xlogy(share, share).sum()
+    return float(distance.mean()), float(distance.min()), float(entropy.exp())

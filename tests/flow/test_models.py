@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.baselines import KINDS, Autoregressive, Masked, build
-from tokenspace.flow.data import Sequences
+from tokenspace.flow.exact import MarkovMixture, Sequences
 from tokenspace.flow.judges import bigrams
-from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.models import KINDS, Autoregressive, Masked, build
 from tokenspace.flow.network import DiT, size_of
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import embeddings
@@ -80,7 +79,7 @@ def test_the_masked_samplers_law_is_the_networks():
 
 
 def test_autoregression_samples_what_it_scores():
-    model = Autoregressive(DiT(3, 4, **SHAPE, causal=True), embeddings(3, 4, seed=0))
+    model = Autoregressive(DiT(4, 3, **SHAPE, causal=True), embeddings(3, 4, seed=0))
     torch.manual_seed(0)
     with torch.no_grad():
         for p in model.network.parameters():

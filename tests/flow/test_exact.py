@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.markov import MarkovMixture
+from tokenspace.flow.exact import MarkovMixture
 from tokenspace.flow.path import corrupt, preserving
 from tokenspace.flow.predictor import embeddings, log_kernel
 from tokenspace.flow.theory import brute_force, leave_one_out
