@@ -24,7 +24,8 @@ from tokenspace.flow.training import Settings
 from tokenspace.flow.training import train as train_flow
 from tokenspace.hub import read_dimension
 from tokenspace.hub.neighbours import nearest, nearest_prefixes
-from tokenspace.staircase import FFN, Attention, arithmetic
+from tokenspace.staircase import FFN, Attention, DecoderSettings, arithmetic
+from tokenspace.staircase import Settings as StackSettings
 from tokenspace.staircase.decoder import Decoder, DecoderShape
 from tokenspace.staircase.pretraining import TextSignatures, pretrain
 from tokenspace.staircase.training import train
@@ -73,7 +74,7 @@ def staircase(device: str) -> Found:
     for network in (FFN(7, 7, d=8), Attention(7, 7, length=task.length, d=8, d_k=4)):
         start = network.init([0.5, 0.8], [0, 1])
         for name, more in {"whole": {}, "batch": {"batch": 4, "freeze": {"E": 2}}}.items():
-            history = train(network, start, task, steps=4, device=device, **more)
+            history = train(network, start, task, StackSettings(4, **more), device=device)
             found[f"{type(network).__name__} {name}"] = history.losses
             found |= {f"{type(network).__name__} {name} {k}": v for k, v in history.params.items()}
     return found
@@ -83,7 +84,8 @@ def decoder(device: str) -> Found:
     tokens = torch.randint(20, (900,), generator=torch.Generator().manual_seed(0))
     watch = TextSignatures.count(tokens, 20, 6, top=15, windows=4, probe_steps=3)
     shape = DecoderShape(20, layers=2, d=8, heads=2, width=12, length=6)
-    history = pretrain(Decoder(shape), tokens, steps=4, batch=4, watch=watch, device=device)
+    settings = DecoderSettings(4, batch=4)
+    history = pretrain(Decoder(shape), tokens, settings, watch=watch, device=device)
     return {"losses": history.losses, **history.records}
 
 

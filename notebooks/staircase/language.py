@@ -286,9 +286,10 @@ def watch(step, params):
 
 
 history = st.train_text(
-    model, params, stacked, steps=steps, batch=batch, seeds=run_seeds * len(groups),
-    n_grams=(1, 2, 3), watched=512, callback=watch, device=page.device,
-    checkpoint=Path(checkpoint) if checkpoint else None,
+    model, params, stacked,
+    st.Settings(steps, lr=3e-3, batch=batch, seeds=run_seeds * len(groups)),
+    n_grams=(1, 2, 3), watched=512, callback=watch,
+    checkpoint=Path(checkpoint) if checkpoint else None, device=page.device,
 )  # fmt: skip
 x = history.steps.clamp_min(0.7)  # so that step 0 has a place on a logarithmic axis
 DIVERGED = "diverged" if history.diverged.any() else None
@@ -921,8 +922,9 @@ doubled = st.twins(tokens, split, V, seed=seed)
 twin_model = st.CharGPT(V + len(split), length=length, d=d, width=width, heads=heads)
 twin_history = st.train_text(
     twin_model, twin_model.init(twin_gammas, run_seeds),
-    doubled.expand(len(twin_gammas) * seeds, -1), steps=twin_steps, batch=batch,
-    seeds=run_seeds * len(twin_gammas), device=page.device,
+    doubled.expand(len(twin_gammas) * seeds, -1),
+    st.Settings(twin_steps, lr=3e-3, batch=batch, seeds=run_seeds * len(twin_gammas)),
+    device=page.device,
 )  # fmt: skip
 rows = twin_history.embeddings
 twin = st.twin_cosine(rows, split, V)
@@ -1127,9 +1129,7 @@ if decoder_steps:
         decoders[kind] = st.pretrain(
             st.Decoder(shape, seed),
             text,
-            steps=decoder_steps,
-            batch=decoder_batch,
-            seed=seed,
+            st.DecoderSettings(decoder_steps, batch=decoder_batch, seed=seed),
             watch=st.TextSignatures.count(text, decoder_vocabulary, shape.length),
             checkpoint=Path(f"{checkpoint}.{kind}") if checkpoint else None,
             device=page.device,

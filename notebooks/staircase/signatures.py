@@ -72,12 +72,12 @@ assert gamma in gammas, f"gamma = {gamma} is not one of gammas = {gammas}: put i
 run_seeds = list(range(seed, seed + seeds))
 
 
-def fit(task, steps, gammas=(gamma,), model=None, params=None, **settings):
+def fit(task, steps, gammas=(gamma,), model=None, params=None, callback=None, **settings):
     """Every seed at every γ, trained together."""
     model = model or st.FFN(task.vocabulary, task.labels.shape[1])
     params = params or model.init(gammas, run_seeds)
-    names = run_seeds * len(gammas)
-    return st.train(model, params, task, steps=steps, seeds=names, device=page.device, **settings)
+    how = st.Settings(steps, seeds=run_seeds * len(gammas), **settings)
+    return st.train(model, params, task, how, callback=callback, device=page.device)
 
 
 # %% [markdown]
@@ -889,8 +889,7 @@ for operation in ("add", "mod"):
         attending,
         start,
         task,
-        steps=attention_steps,
-        logged=[0, attention_steps],
+        st.Settings(attention_steps, logged=[0, attention_steps]),
         device=page.device,
     )
     rho = st.alignment(
@@ -1001,8 +1000,8 @@ marks = sorted(
 )
 start = st.FFN(task.vocabulary, task.vocabulary)
 h = st.train(
-    start, start.init([gamma], run_seeds[:1]), task, steps=marks[-1], batch=256, logged=marks,
-    device=page.device,
+    start, start.init([gamma], run_seeds[:1]), task,
+    st.Settings(marks[-1], batch=256, logged=marks), device=page.device,
 )  # fmt: skip
 learned = st.cosine_gram(h.embeddings[:, 0, :anchors])
 flat_match = st.pairs(learned).mean(dim=-1)

@@ -16,23 +16,24 @@ def staircase_task() -> tuple[Any, Any]:
 
 def train_together(together: bool, steps: int = 300) -> Call:
     """γ = .3, .5, .8, 1 with three seeds each, all at once or in turn."""
-    from tokenspace.staircase import train
+    from tokenspace.staircase import Settings, train
 
     task, model = staircase_task()
     params = model.init([0.3, 0.5, 0.8, 1.0], range(3))
     size = 12 if together else 1
     parts = [{n: p[r : r + size] for n, p in params.items()} for r in range(0, 12, size)]
-    train(model, parts[0], task, steps=5, logged=[0])
-    return lambda: [train(model, each, task, steps=steps, logged=[0, steps]) for each in parts]
+    train(model, parts[0], task, Settings(5, logged=[0]))
+    settings = Settings(steps, logged=[0, steps])
+    return lambda: [train(model, each, task, settings) for each in parts]
 
 
 def train_seeds(runs: int, steps: int = 50) -> Call:
     """So many seeds of γ = .8 as one batch."""
-    from tokenspace.staircase import train
+    from tokenspace.staircase import Settings, train
 
     task, model = staircase_task()
     params = model.init([0.8], range(runs))
-    return lambda: train(model, params, task, steps=steps, logged=[steps])
+    return lambda: train(model, params, task, Settings(steps, logged=[steps]))
 
 
 FLOW = {"V": 1024, "d": 128, "L": 32, "batch": 16}

@@ -1,6 +1,7 @@
 """The paper-shaped decoder: causal, relative positions, drawn as said; training resumes bitwise."""
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,10 +9,11 @@ import torch
 
 from tokenspace.errors import ParameterError
 from tokenspace.staircase.decoder import Decoder, DecoderShape
-from tokenspace.staircase.pretraining import TextSignatures, pretrain, rate
+from tokenspace.staircase.pretraining import DecoderSettings, TextSignatures, pretrain
 
 TINY = DecoderShape(20, layers=2, d=16, heads=2, width=24, length=8, gamma=0.8)
 TEXT = torch.randint(20, (400,), generator=torch.Generator().manual_seed(0))
+ONE = DecoderSettings(1)
 
 
 def test_the_parameters_are_counted_and_the_papers_shape_has_its_number():
@@ -37,7 +39,7 @@ def test_attention_is_what_the_blocks_use():
     h = model.E(tokens)
     A = model.attention(tokens)[0]
     assert torch.allclose(A.sum(-1), torch.ones(1, 8), atol=1e-6)
-    q, k = block.queries_keys(h, model.turn)
+    q, k, _ = block.queries_keys_values(block.norm1(h), model.blocks.turn(h))
     v = torch.eye(8).expand(1, 2, 8, 8)  # attention returned as values
     used = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
     assert torch.allclose(used.mean(1), A, atol=1e-5)
@@ -46,7 +48,8 @@ def test_attention_is_what_the_blocks_use():
 def test_value_rows_point_where_attention_moves_a_token():
     model = Decoder(TINY)
     block = model.layers[0]
-    moved = block.O(block.V(block.attention_norm(model.E.weight)))
+    V = block.attn_qkv.weight[-TINY.d :]
+    moved = block.attn_out(block.norm1(model.E.weight) @ V.T)
     found = model.value_rows(torch.arange(20))[0]
     assert torch.allclose(torch.cosine_similarity(moved, found), torch.ones(20), atol=1e-5)
 
@@ -54,13 +57,13 @@ def test_value_rows_point_where_attention_moves_a_token():
 def test_matrices_are_drawn_with_their_gamma():
     model = Decoder(DecoderShape(300, layers=1, d=64, heads=2, width=96, length=4, gamma=0.8))
     assert float(model.E.weight.detach().std()) == pytest.approx(64**-0.8, rel=0.03)
-    assert float(model.layers[0].W2.weight.detach().std()) == pytest.approx(96**-0.8, rel=0.05)
+    assert float(model.layers[0].mlp.W2.weight.detach().std()) == pytest.approx(96**-0.8, rel=0.05)
     assert torch.equal(model.norm.weight, torch.ones(64))
     assert not torch.equal(Decoder(TINY, 0).E.weight, Decoder(TINY, 1).E.weight)
 
 
 def test_the_rate_warms_up_and_falls_to_a_tenth():
-    found = [rate(s, 1000, 2.5e-4) for s in range(1001)]
+    found = [DecoderSettings(1000).rate(s) for s in range(1001)]
     assert max(found) == pytest.approx(2.5e-4)
     assert found.index(max(found)) in (29, 30)
     assert found[-1] == pytest.approx(2.5e-5)
@@ -69,9 +72,9 @@ def test_the_rate_warms_up_and_falls_to_a_tenth():
 
 def test_a_resumed_run_is_the_run_not_interrupted(tmp_path):
     watch = TextSignatures.count(TEXT, 20, 8, top=15, windows=4, probe_steps=5)
-    settings = {"steps": 12, "batch": 4, "logged": [0, 4, 12], "watch": watch}
-    whole = pretrain(Decoder(TINY), TEXT, **settings)
-    at = tmp_path / "decoder.pt"
+    settings = DecoderSettings(12, batch=4, logged=[0, 4, 12], save_every=3)
+    whole = pretrain(Decoder(TINY), TEXT, settings, watch=watch)
+    at = tmp_path / "decoder"
 
     def until(model):
         if len(seen) == 2:
@@ -81,18 +84,20 @@ def test_a_resumed_run_is_the_run_not_interrupted(tmp_path):
 
     seen: list[int] = []
     with pytest.raises(KeyboardInterrupt):
-        pretrain(Decoder(TINY), TEXT, **settings | {"watch": until}, checkpoint=at, save_every=3)
-    resumed = pretrain(Decoder(TINY), TEXT, **settings, checkpoint=at, save_every=3)
+        pretrain(Decoder(TINY), TEXT, settings, watch=until, checkpoint=at)
+    resumed = pretrain(Decoder(TINY), TEXT, settings, watch=watch, checkpoint=at)
     assert all(torch.equal(whole.params[n], resumed.params[n]) for n in whole.params)
     assert torch.equal(whole.losses, resumed.losses)
     assert torch.equal(whole.records["paths"], resumed.records["paths"])
-    with pytest.raises(ParameterError, match="seed 1"):
-        pretrain(Decoder(TINY), TEXT, **settings, seed=1, checkpoint=at)
+    with pytest.raises(ParameterError, match="seed: 0 there, 1 here"):
+        pretrain(Decoder(TINY), TEXT, replace(settings, seed=1), watch=watch, checkpoint=at)
 
 
 def test_a_periodic_text_is_learned():
     text = torch.arange(400) % 5
-    history = pretrain(Decoder(TINY), text, steps=150, batch=16, lr=3e-3, logged=[0, 150])
+    history = pretrain(
+        Decoder(TINY), text, DecoderSettings(150, batch=16, lr=3e-3, logged=[0, 150])
+    )
     assert float(history.losses[0, 0]) == pytest.approx(math.log(20), abs=0.3)
     assert float(history.losses[-1, 0]) < 0.2
 
@@ -113,8 +118,11 @@ def test_signatures_of_the_common_tokens_are_those_of_all():
         (lambda: DecoderShape(20, d=18, heads=2), "d = 18, 2 heads"),
         (lambda: DecoderShape(20, gamma=-0.5), "γ = -0.5"),
         (lambda: Decoder(TINY)(TEXT[:9][None]), "9 tokens: this decoder reads at most 8"),
-        (lambda: pretrain(Decoder(TINY), TEXT[:9], steps=1), "text of 9 tokens: needs 10"),
-        (lambda: pretrain(Decoder(TINY), TEXT + 1, steps=1), "all below 20"),
+        (
+            lambda: pretrain(Decoder(TINY), TEXT[:9], DecoderSettings(1)),
+            "text of 9 tokens: needs 10",
+        ),
+        (lambda: pretrain(Decoder(TINY), TEXT + 1, ONE), "all below 20"),
     ],
 )
 def test_bad_input_is_said(make, message):

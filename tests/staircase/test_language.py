@@ -1,12 +1,21 @@
 """The character GPT against torch's own attention; windows, twins, KLs; resume; what is refused."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase import CharGPT, attention_paths, clone, train_text, twin_cosine, twins
+from tokenspace.staircase import (
+    CharGPT,
+    Settings,
+    attention_paths,
+    clone,
+    train_text,
+    twin_cosine,
+    twins,
+)  # fmt: skip
 from tokenspace.staircase.language import n_gram_law
 
 TINY = CharGPT(6, length=4, d=8, width=12, heads=2)
@@ -47,25 +56,19 @@ def test_no_position_sees_what_follows():
 def test_runs_on_their_own_texts_are_runs_apart():
     texts = torch.stack([chain(), clone(chain(), 2)])
     params = TINY.init([0.5], [0, 1], torch.float64)
-    settings = {"steps": 25, "batch": 8, "logged": [0, 25], "n_grams": (1, 2, 3)}
-    whole = train_text(TINY, params, texts, seeds=[4, 7], **settings)
+    settings = Settings(25, lr=3e-3, batch=8, logged=[0, 25], seeds=[4, 7])
+    whole = train_text(TINY, params, texts, settings, n_grams=(1, 2, 3))
     for r, seed in enumerate([4, 7]):
         one = {name: p[r : r + 1] for name, p in params.items()}
-        alone = train_text(TINY, one, texts[r : r + 1], seeds=[seed], **settings)
+        mine = replace(settings, seeds=[seed])
+        alone = train_text(TINY, one, texts[r : r + 1], mine, n_grams=(1, 2, 3))
         assert torch.allclose(whole.losses[:, r], alone.losses[:, 0])
         assert torch.allclose(whole.records["kl"][:, r], alone.records["kl"][:, 0])
 
 
 def test_a_chain_is_learned_to_its_entropy_and_its_bigram_law():
-    history = train_text(
-        TINY,
-        TINY.init([0.5], [0]),
-        chain()[None],
-        steps=600,
-        lr=0.01,
-        n_grams=(1, 2),
-        logged=[0, 600],
-    )
+    settings = Settings(600, lr=0.01, batch=64, logged=[0, 600])
+    history = train_text(TINY, TINY.init([0.5], [0]), chain()[None], settings, n_grams=(1, 2))
     entropy = -(0.9 * math.log(0.9) + 0.1 * math.log(0.1))
     assert float(history.losses[0, 0]) == pytest.approx(math.log(6), abs=0.3)
     assert float(history.losses[-1, 0]) < entropy + 0.25 * math.log(6)  # position 1 knows as much
@@ -99,8 +102,8 @@ def test_twins_keep_the_text_and_halve_a_token():
 
 def test_resume_is_bitwise(tmp_path):
     params, texts = TINY.init([0.5, 0.8], [0]), chain()[None].repeat(2, 1)
-    settings = {"steps": 40, "batch": 8, "logged": range(0, 41, 5), "n_grams": (2,)}
-    whole = train_text(TINY, params, texts, **settings)
+    settings = Settings(40, lr=3e-3, batch=8, logged=range(0, 41, 5), save_every=8)
+    whole = train_text(TINY, params, texts, settings, n_grams=(2,))
 
     def stop(step, params):
         if step == 30:
@@ -109,22 +112,22 @@ def test_resume_is_bitwise(tmp_path):
 
     at = tmp_path / "state.pt"
     with pytest.raises(KeyboardInterrupt):
-        train_text(TINY, params, texts, checkpoint=at, save_every=8, callback=stop, **settings)
-    resumed = train_text(TINY, params, texts, checkpoint=at, save_every=8, **settings)
+        train_text(TINY, params, texts, settings, n_grams=(2,), checkpoint=at, callback=stop)
+    resumed = train_text(TINY, params, texts, settings, n_grams=(2,), checkpoint=at)
     assert torch.equal(whole.losses, resumed.losses)
     assert torch.equal(whole.records["kl"], resumed.records["kl"])
     assert all(torch.equal(whole.params[n], resumed.params[n]) for n in whole.params)
     one = texts.clone()
     one[1, 7] = (one[1, 7] + 1) % 6
     for changed, says in [
-        ({"texts": one}, "texts"),
-        ({"seeds": [0, 2]}, r"seeds \[0, 1\], now \[0, 2\]"),
-        ({"n_grams": (1,)}, r"n_grams \[2\], now \[1\]"),
-        ({"watched": 100}, "watched 1024, now 100"),
-        ({"batch": 9}, "batch 8, now 9"),
+        ({"texts": one}, "data: "),
+        ({"settings": replace(settings, seeds=[0, 2])}, r"seeds: \[0, 1\] there, \[0, 2\] here"),
+        ({"n_grams": (1,)}, r"data: .*n_grams \[2\].* there, .*n_grams \[1\]"),
+        ({"watched": 100}, "data: .*watched 1024. there, .*watched 100. here"),
+        ({"settings": replace(settings, batch=9)}, "batch: 8 there, 9 here"),
     ]:
-        again = {"texts": texts, **settings, **changed}
-        with pytest.raises(ParameterError, match="other settings: " + says):
+        again = {"texts": texts, "settings": settings, "n_grams": (2,), **changed}
+        with pytest.raises(ParameterError, match="of another run. " + says):
             train_text(TINY, params, checkpoint=at, **again)
 
 
@@ -138,13 +141,13 @@ def test_resume_is_bitwise(tmp_path):
 )
 def test_a_text_that_does_not_fit_is_refused(text, message):
     with pytest.raises(ParameterError, match=message):
-        train_text(TINY, TINY.init([0.5], [0]), text[None], steps=1)
+        train_text(TINY, TINY.init([0.5], [0]), text[None])
 
 
 @pytest.mark.parametrize("n_grams", [(0,), (2, 6), (-1,)])
 def test_n_grams_longer_than_a_window_are_refused(n_grams):
     with pytest.raises(ParameterError, match="windows of 4 tokens and the next one hold 1 to 5"):
-        train_text(TINY, TINY.init([0.5], [0]), chain()[None], steps=1, n_grams=n_grams)
+        train_text(TINY, TINY.init([0.5], [0]), chain()[None], n_grams=n_grams)
 
 
 def test_a_window_longer_than_the_positions_is_refused():
@@ -156,9 +159,8 @@ def test_a_diverging_text_run_is_said():
     texts = chain()[None].repeat(2, 1)
     params = TINY.init([0.5], [0, 1])
     params["U"][1] *= 1e38
-    history = train_text(TINY, params, texts, steps=20, n_grams=(2,))
-    good, bad = history.health()
-    assert (good["diverged"], bad["diverged"], bad["finite"]) == (False, True, False)
+    history = train_text(TINY, params, texts, Settings(20, lr=3e-3, batch=64), n_grams=(2,))
+    assert history.diverged.tolist() == [False, True]
 
 
 def test_heads_divide_the_width():

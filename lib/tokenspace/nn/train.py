@@ -30,9 +30,10 @@ M = TypeVar("M", bound=nn.Module)
 class Settings:
     """How long and how a model is trained.
 
-    The rate rises over `warmup` steps to `lr`; then it stays ("constant"), falls to 0 in
-    proportion to the steps left ("linear"), or along a cosine to a tenth ("cosine"). "one-cycle"
-    is torch's OneCycleLR: up over .3 of the steps and down to nothing, momentum the other way.
+    The rate rises to `lr` over `warmup` steps, or over that share of all where it is below 1; then
+    it stays ("constant"), falls to 0 in proportion to the steps left ("linear"), or along a cosine
+    to a tenth ("cosine"). "one-cycle" is torch's OneCycleLR: up over .3 of the steps and down to
+    nothing, momentum the other way.
     `clip` limits the norm of the gradient. Raises ParameterError for a value out of range.
 
     >>> [round(Settings(100, lr=1.0, warmup=10, schedule="cosine").rate(s), 2) for s in (0, 9, 55)]
@@ -41,7 +42,7 @@ class Settings:
 
     steps: int
     lr: float = 1e-3
-    warmup: int = 0
+    warmup: int | float = 0
     schedule: str = "constant"
     optimizer: str = "adamw"
     weight_decay: float = 0.0
@@ -67,12 +68,15 @@ class Settings:
         """Learning rate of the update after `step` others."""
         if self.schedule == "one-cycle":
             return self._cycled(step, self.lr / 25, self.lr, self.lr / 25 / 1e4)
-        rise = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        first = self.warmup
+        if 0 < first < 1:
+            first = max(1, round(first * self.steps))
+        rise = min(1.0, (step + 1) / first) if first else 1.0
         fall = 1.0
         if self.schedule == "linear":
             fall = 1 - step / self.steps
-        elif self.schedule == "cosine" and step >= self.warmup:
-            done = (step - self.warmup) / max(1, self.steps - self.warmup)
+        elif self.schedule == "cosine" and step >= first:
+            done = (step - first) / max(1, self.steps - first)
             fall = FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * done)) / 2
         return self.lr * rise * fall
 

@@ -25,7 +25,7 @@ from tokenspace.staircase.language import CharGPT, n_gram_law, train_text, twin_
 from tokenspace.staircase.mixtures import BLOCKS, factorial, pointer
 from tokenspace.staircase.models import FFN, Attention, Scaled, activation, derivatives, runs
 from tokenspace.staircase.paths import attention_paths
-from tokenspace.staircase.pretraining import TextSignatures, pretrain
+from tokenspace.staircase.pretraining import DecoderSettings, TextSignatures, pretrain
 from tokenspace.staircase.signatures import (
     additive_prediction,
     co_occurrence,
@@ -71,7 +71,7 @@ from tokenspace.staircase.theory import (
     velocity,
 )
 from tokenspace.staircase.tokens import bpe, followers, model_tokens, most_frequent
-from tokenspace.staircase.training import block_losses, train
+from tokenspace.staircase.training import Settings, block_losses, train
 from tokenspace.staircase.words import nearest_category, order_score, word_signature, words_of
 
 __all__ = [
@@ -82,10 +82,12 @@ __all__ = [
     "Attention",
     "CharGPT",
     "Decoder",
+    "DecoderSettings",
     "DecoderShape",
     "History",
     "Probe",
     "Scaled",
+    "Settings",
     "Snapshots",
     "Task",
     "TextSignatures",

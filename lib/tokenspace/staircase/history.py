@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
+from tokenspace.nn.train import Run
 from tokenspace.staircase.models import Params
 
 
@@ -18,6 +19,12 @@ class History:
     losses: Float64[Tensor, "S R"]  # nats; over the whole task
     records: dict[str, Tensor]  # (S, R, ...) of each thing logged
     params: Params
+
+    @classmethod
+    def of(cls, run: Run, params: Params) -> "History":
+        """What a run logged, with its parameters."""
+        records = {name: torch.stack(values) for name, values in run.records.items()}
+        return cls(torch.tensor(run.logged), records.pop("loss").double(), records, params)
 
     @property
     def accuracy(self) -> Float64[Tensor, "S R"]:

@@ -5,7 +5,7 @@ so that a text and its Markov clones train in one batch.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +14,15 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
+from tokenspace.nn.checkpoint import named
+from tokenspace.nn.seeds import draw_windows, step_generator
 from tokenspace.staircase.history import History
 from tokenspace.staircase.kernels import rows_of
 from tokenspace.staircase.models import Params, activation, draw
-from tokenspace.staircase.state import named
-from tokenspace.staircase.text import draw_windows, n_gram_counts
-from tokenspace.staircase.training import Callback, run
+from tokenspace.staircase.text import n_gram_counts
+from tokenspace.staircase.training import Callback, Settings, train_runs
+
+TEXT = Settings(4000, lr=3e-3, batch=64)  # enough for one layer on a million characters
 
 
 @dataclass(frozen=True)
@@ -90,26 +93,21 @@ def train_text(
     model: CharGPT,
     params: Params,
     texts: Int64[Tensor, "R n"],
+    settings: Settings = TEXT,
     *,
-    steps: int = 4000,
-    batch: int = 64,
-    lr: float = 3e-3,
-    seeds: Sequence[int] | None = None,
     n_grams: Sequence[int] = (),
     watched: int = 1024,
-    logged: Sequence[int] | None = None,
-    freeze: Mapping[str, int | Int64[Tensor, " R"]] | None = None,
     callback: Callback | None = None,
     checkpoint: Path | None = None,
-    save_every: int = 500,
     device: str = "cpu",
 ) -> History:
     """Adam on windows drawn uniformly from each run's own text; logs loss, E and KL to n-grams.
 
     Loss: nats a token over `watched` even windows. `n_grams` (1, 2, 3): "kl" is KL(model ‖ n-gram
     of the run's text) at the windows' last position, (S, R, len(n_grams)).
-    Raises `ParameterError` for a text shorter than a window, tokens outside the vocabulary, or
-    n-grams longer than a window and its next token.
+    `settings` default to 4,000 steps of 64 windows at a rate of 3e-3.
+    Raises `ParameterError` for settings without a batch, a text shorter than a window, tokens
+    outside the vocabulary, or n-grams longer than a window and its next token.
     """
     R, n = texts.shape
     low, high = int(texts.min()) if n else 0, int(texts.max()) if n else 0
@@ -123,9 +121,12 @@ def train_text(
             f"n_grams = {tuple(n_grams)}: windows of {model.length} tokens and the next one hold "
             f"1 to {model.length + 1}."
         )
-    names = list(range(R)) if seeds is None else list(seeds)
-    if len(names) != R or len(params["E"]) != R:
-        raise ParameterError(f"{R} texts, {len(params['E'])} runs, {len(names)} seeds: one a run.")
+    seeds, batch = settings.seeds_of(R), settings.batch
+    if len(params["E"]) != R or batch is None:
+        raise ParameterError(
+            f"{R} texts, {len(params['E'])} runs, batch = {batch}: a text a run, and the number of "
+            "windows that a step draws."
+        )
     span = torch.arange(model.length + 1)
     even = torch.linspace(0, n - model.length - 1, min(watched, n - model.length)).long()
     seen = texts[:, even[:, None] + span].to(device)  # (R, watched, L + 1)
@@ -134,8 +135,8 @@ def train_text(
 
     def windows(step: int) -> Tensor:
         drawn = [
-            draw_windows(text, model.length + 1, batch, seed, step)
-            for text, seed in zip(texts, names, strict=True)
+            draw_windows(text, model.length + 1, batch, step_generator(seed, step))
+            for text, seed in zip(texts, seeds, strict=True)
         ]
         return torch.stack(drawn).to(device)
 
@@ -149,30 +150,11 @@ def train_text(
         if laws:
             kl = [_kl(logits[:, :, -1], seen[..., :-1], law) for law in laws]
             found["kl"] = torch.stack(kl, dim=-1)
-        return found
+        return found | (callback(step, params) if callback else {})
 
-    return run(
-        loss,
-        params,
-        log,
-        steps=steps,
-        optimizer="adam",
-        lr=lr,
-        logged=logged,
-        freeze=freeze,
-        callback=callback,
-        checkpoint=checkpoint,
-        save_every=save_every,
-        device=device,
-        settings={
-            "model": model,
-            "texts": [named(text) for text in texts],
-            "batch": batch,
-            "seeds": names,
-            "n_grams": list(n_grams),
-            "watched": watched,
-        },
-    )
+    data = f"{[named(text) for text in texts]} n_grams {list(n_grams)} watched {watched}"
+    names = str(model), data
+    return train_runs(loss, params, log, settings, names, checkpoint=checkpoint, device=device)
 
 
 def n_gram_law(

@@ -4,24 +4,24 @@ arXiv:2608.30315, section 5: AdamW, linear warm-up, cosine decay, bf16 on a GPU;
 embeddings with next-token, prefix-bag and attention-path signatures at chosen steps.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F  # noqa: N812
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from tokenspace.errors import ParameterError
+from tokenspace.nn import train as loop
+from tokenspace.nn.checkpoint import Checkpoint, named
+from tokenspace.nn.seeds import draw_windows, step_generator
 from tokenspace.staircase.alignment import alignment, cosine_gram, probe
 from tokenspace.staircase.decoder import Decoder
 from tokenspace.staircase.history import History, log_steps
-from tokenspace.staircase.state import Checkpoint, State, named
 from tokenspace.staircase.text import (
     attention_path_signature,
-    draw_windows,
     prefix_bag_signature,
 )
 from tokenspace.staircase.tokens import followers, most_frequent
@@ -29,19 +29,24 @@ from tokenspace.staircase.tokens import followers, most_frequent
 Watch = Callable[[Decoder], dict[str, Tensor]]
 
 
-def rate(step: int, steps: int, peak: float, warm: float = 0.03, least: float = 0.1) -> float:
-    """Learning rate of an update: linear over a share `warm`, then a cosine down to `least` peak.
+@dataclass(frozen=True)
+class DecoderSettings(loop.Settings):
+    """How a decoder is trained: the paper's ratios .03 and .1 of warm-up and last rate.
 
-    The paper states the ratios .03 and .1; the cosine is our reading.
+    A cosine between them is our reading. The paper: peak 2.5e-4, batch 256; its weight decay is not
+    stated. `logged` are the steps at which is logged (default `log_steps`).
 
-    >>> [round(rate(s, 100, 1.0, warm=0.1), 2) for s in (0, 9, 10, 55, 100)]
+    >>> settings = DecoderSettings(100, lr=1.0, warmup=0.1)
+    >>> [round(settings.rate(s), 2) for s in (0, 9, 10, 55, 100)]
     [0.1, 1.0, 1.0, 0.55, 0.1]
     """
-    first = max(1, round(warm * steps))
-    if step < first:
-        return peak * (step + 1) / first
-    done = (step - first) / max(1, steps - first)
-    return peak * (least + (1 - least) * (1 + math.cos(math.pi * done)) / 2)
+
+    lr: float = 2.5e-4
+    warmup: int | float = 0.03
+    schedule: str = "cosine"
+    save_every: int = 500
+    batch: int = 32
+    logged: Sequence[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,23 +117,17 @@ class TextSignatures:
 def pretrain(
     model: Decoder,
     tokens: Int64[Tensor, " n"],
+    settings: DecoderSettings,
     *,
-    steps: int,
-    batch: int = 32,
-    lr: float = 2.5e-4,
-    decay: float = 0.0,
-    seed: int = 0,
-    logged: Sequence[int] | None = None,
     watch: Watch | None = None,
     checkpoint: Path | None = None,
-    save_every: int = 500,
     device: str = "cpu",
 ) -> History:
     """Train on windows drawn uniformly from `tokens`; logs nats a token of each step's own batch.
 
     On a GPU matrices multiply in bf16, parameters and sums stay fp32. Windows depend on (seed,
     step) alone, so that a run resumed from its `checkpoint` is bitwise the run not interrupted, on
-    one machine's CPU. The paper: AdamW, peak 2.5e-4, batch 256; its weight decay is not stated.
+    one machine's CPU.
     Raises `ParameterError` for a text shorter than a window, tokens outside the vocabulary, or a
     checkpoint of other settings.
     """
@@ -137,43 +136,31 @@ def pretrain(
         raise ParameterError(
             f"text of {n:,} tokens: needs {L + 2} or more, all below {model.shape.vocabulary}."
         )
-    wanted = sorted({s for s in (log_steps(steps) if logged is None else logged) if s <= steps})
-    model = model.to(device)
-    live: dict[str, Tensor] = dict(model.named_parameters())
-    optimizer = torch.optim.AdamW(live.values(), lr=lr, weight_decay=decay, fused=True)
-    state, file = State(live, optimizer), None
+    steps = settings.steps
+    logged = log_steps(steps) if settings.logged is None else settings.logged
+    wanted = sorted({step for step in logged if step <= steps})
+    model, keep = model.to(device), None
     if checkpoint is not None:
-        settings = {
-            "model": model.shape,
-            "text": named(tokens),
-            "parameters": named(*live.values()),
-            "training": f"{steps} steps, batch {batch}, lr {lr:g}, decay {decay:g}, seed {seed}",
-        }
-        file = Checkpoint(checkpoint, settings)
-        file.load(state, wanted)
-    start = state.step
-    for step in range(start, steps + 1):
-        state.step = step
-        loss = _loss(model, draw_windows(tokens, L + 1, batch, seed, step).to(device))
-        if step in wanted and step not in state.done:
-            with torch.no_grad():
-                state.note({"loss": loss.detach()[None]} | (watch(model) if watch else {}))
-        if file and step > start and (step % save_every == 0 or step == steps):
-            file.save(state)
-        if step == steps:
-            break
-        for group in optimizer.param_groups:
-            group["lr"] = rate(step, steps, lr)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    records = {name: torch.stack(values) for name, values in state.records.items()}
-    final = {name: p.detach().cpu()[None] for name, p in live.items()}
-    return History(torch.tensor(state.done), records.pop("loss").double(), records, final)
+        identity = loop.identity_of(model, str(model.shape), named(tokens), settings)
+        keep = Checkpoint(checkpoint, identity, wanted)
 
+    def windows(step: int) -> Int64[Tensor, "B window"]:
+        drawn = step_generator(settings.seed, step)
+        return draw_windows(tokens, L + 1, settings.batch, drawn).to(device)
 
-def _loss(model: Decoder, windows: Int64[Tensor, "B window"]) -> Tensor:
-    kind = windows.device.type
-    with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
-        logits = model(windows[:, :-1])
-    return F.cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
+    def loss(windows: Int64[Tensor, "B window"]) -> Float[Tensor, ""]:
+        kind = windows.device.type
+        with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda"):
+            logits = model(windows[:, :-1])
+        return cross_entropy(logits.float().flatten(0, 1), windows[:, 1:].flatten())
+
+    @torch.no_grad()
+    def log(run: loop.Run) -> dict[str, Tensor]:
+        found = {"loss": loss(windows(run.step))[None]}
+        return found | (watch(model) if watch else {})
+
+    run = loop.train(
+        model, lambda step: [windows(step)], loss, settings,
+        log=log, logged=wanted, checkpoint=keep,
+    )  # fmt: skip
+    return History.of(run, {name: p.detach().cpu()[None] for name, p in model.named_parameters()})

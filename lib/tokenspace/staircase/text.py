@@ -37,19 +37,6 @@ def characters(text: str, size: int = 32) -> tuple[Int64[Tensor, " n"], list[str
     return torch.tensor([place.get(s, size - 1) for s in squeezed]), [*symbols, "?"]
 
 
-def draw_windows(
-    tokens: Int64[Tensor, " n"], window: int, count: int, seed: int, step: int
-) -> Int64[Tensor, "count window"]:
-    """Windows of a text drawn uniformly: (seed, step) alone decides which, so a run can resume.
-
-    >>> draw_windows(torch.arange(9), 3, 2, seed=0, step=5).diff(dim=1).tolist()
-    [[1, 1], [1, 1]]
-    """
-    g = torch.Generator().manual_seed(1_000_003 * (seed + 1) + step)
-    first = torch.randint(len(tokens) - window + 1, (count,), generator=g)
-    return tokens[first[:, None] + torch.arange(window)]
-
-
 def n_gram_counts(tokens: Int64[Tensor, " n"], n: int, V: int) -> Float64[Tensor, "*V"]:
     """How often each n-gram stands in the text; axes in reading order, the last token last.
 

@@ -5,59 +5,78 @@ elementwise, so each run's update is its own too. A step counts updates: step 0 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from jaxtyping import Float, Float64, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from tokenspace.errors import ParameterError
+from tokenspace.nn import train as loop
+from tokenspace.nn.checkpoint import Checkpoint, named
+from tokenspace.nn.seeds import step_generator
 from tokenspace.staircase.history import History, log_steps
 from tokenspace.staircase.models import Attention, Model, Params, Scaled
-from tokenspace.staircase.state import Checkpoint, Frozen, State, make_optimizer, named
 from tokenspace.staircase.tasks import Task
 
 Callback = Callable[[int, Params], dict[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class Settings(loop.Settings):
+    """How R runs train as one batch.
+
+    `batch` rows are drawn a step, for each run by its own of the `seeds` (default 0..R-1).
+    `logged` are the steps at which is logged (default `log_steps`). `freeze` maps a parameter to
+    the step from which it stays, one for all runs or one a run (R,).
+    """
+
+    optimizer: str = "adam"
+    save_every: int = 500
+    batch: int | None = None
+    seeds: Sequence[int] | None = None
+    logged: Sequence[int] | None = None
+    freeze: Mapping[str, int | Int64[Tensor, " R"]] = field(default_factory=dict)
+
+    def seeds_of(self, R: int) -> list[int]:
+        """A seed of each run's batches."""
+        found = list(range(R)) if self.seeds is None else list(self.seeds)
+        if len(found) != R:
+            raise ParameterError(f"{len(found)} seeds for {R} runs: a seed a run.")
+        return found
 
 
 def train(
     model: Model,
     params: Params,
     task: Task,
+    settings: Settings,
     *,
-    steps: int,
-    optimizer: str = "adam",
-    lr: float = 1e-3,
-    batch: int | None = None,
-    logged: Sequence[int] | None = None,
-    seeds: Sequence[int] | None = None,
-    freeze: Mapping[str, int | Int64[Tensor, " R"]] | None = None,
     callback: Callback | None = None,
     checkpoint: Path | None = None,
-    save_every: int = 500,
     device: str = "cpu",
 ) -> History:
     """Minimise cross entropy on the whole weighted task, or on batches of its rows.
 
-    `batch` rows are the next ones of an endless chain of permutations, drawn per run from
-    `seeds` (default 0..R-1): an epoch is N/batch steps. `freeze` maps a parameter to the step from
-    which it stays. Logs loss, accuracy, target rows of E, normalized cross entropy of each block.
-    Raises `ParameterError` for a model of other sizes than the task's, and as `run` does.
+    `settings.batch` rows are the next ones of an endless chain of permutations: an epoch is
+    N/batch steps. Logs loss, accuracy, target rows of E, normalized cross entropy of each block.
+    Raises `ParameterError` for a model of other sizes than the task's, and as `train_runs` does.
 
     >>> from tokenspace.staircase import FFN, arithmetic
     >>> task, model = arithmetic("add", 3, vocabulary=7), FFN(7, 7, d=8)
-    >>> train(model, model.init([0.5], [0, 1]), task, steps=3).losses.shape
+    >>> train(model, model.init([0.5], [0, 1]), task, Settings(steps=3)).losses.shape
     torch.Size([4, 2])
     """
     refuse_misfit(model, task)
-    dtype, R = params["E"].dtype, len(params["E"])
+    dtype, batch = params["E"].dtype, settings.batch
     x, targets = task.sequences.to(device), task.targets.to(device)
     weights = task.weights.to(dtype).to(device)
     exact = task.weights.to(device)
     q = task.labels.to(device, dtype).mT.contiguous().mT  # stored as the logits are
-    names = list(range(R)) if seeds is None else list(seeds)
-    rows = _rows(len(x), batch, names, R)
+    rows = _rows(len(x), batch, settings.seeds_of(len(params["E"])))
 
     def loss(step: int, params: Params) -> Float[Tensor, " R"]:
         if batch is None:
@@ -75,91 +94,85 @@ def train(
         }
         if task.blocks:
             found["blocks"] = block_losses(logits, q, exact, task.blocks)
-        return found
+        return found | (callback(step, params) if callback else {})
 
-    return run(
-        loss,
-        params,
-        log,
-        steps=steps,
-        optimizer=optimizer,
-        lr=lr,
-        logged=logged,
-        freeze=freeze,
-        callback=callback,
-        checkpoint=checkpoint,
-        save_every=save_every,
-        device=device,
-        settings={
-            "model": model,
-            "task": f"{task.name} {named(task.sequences, task.labels, task.weights, targets)}",
-            "batch": batch,
-            "seeds": names,
-        },
-    )
+    content = named(task.sequences, task.labels, task.weights, targets)
+    names = str(model), f"{task.name} {content}"
+    return train_runs(loss, params, log, settings, names, checkpoint=checkpoint, device=device)
 
 
-def run(
-    loss: Callable[[int, Params], Tensor],
+def train_runs(
+    loss: Callable[[int, Params], Float[Tensor, " R"]],
     params: Params,
     log: Callback,
+    settings: Settings,
+    names: tuple[str, str],
     *,
-    steps: int,
-    optimizer: str,
-    lr: float,
-    logged: Sequence[int] | None = None,
-    freeze: Mapping[str, int | Int64[Tensor, " R"]] | None = None,
-    callback: Callback | None = None,
     checkpoint: Path | None = None,
-    save_every: int = 500,
     device: str = "cpu",
-    settings: Mapping[str, object] | None = None,
 ) -> History:
     """The loop under `train`: loss(step, params) -> (R,), log -> a dict of (R, ...) with "loss".
 
-    What `callback` returns is logged with it, at the steps of `log_steps` unless `logged` is given.
-
-    With a `checkpoint` path the state is saved every `save_every` steps and at the end, and a
-    second call goes on from there: bitwise the same on one machine's CPU. `settings` name what
-    else the run depends on. Raises `ParameterError` for a checkpoint of other settings, an unknown
-    optimizer, or steps out of range, and `SourceError` for a checkpoint that can't be read.
+    With a `checkpoint` path the state is saved every so many steps and at the end, and a second
+    call goes on from there: bitwise the same on one machine's CPU. `names` tell the model and the
+    data apart. Raises `ParameterError` for a checkpoint of other settings or nothing to log, and
+    `SourceError` for a checkpoint that can't be read.
     """
-    if logged is None:
-        logged = log_steps(steps) if steps >= 1 else []
+    steps, R = settings.steps, len(params["E"])
+    logged = log_steps(steps) if settings.logged is None else settings.logged
     wanted = sorted({s for s in logged if 0 <= s <= steps})
-    if steps < 1 or not wanted:
+    if not wanted:
         raise ParameterError(f"steps = {steps}, logged {list(logged)}: log one of 0..steps.")
-    live = {name: p.detach().to(device, copy=True).requires_grad_() for name, p in params.items()}
-    state = State(live, make_optimizer(optimizer, list(live.values()), lr))
-    kept, file = Frozen(live, freeze or {}), None
+    runs = nn.ParameterDict()
+    for name, value in params.items():
+        runs[name] = value.detach().to(device, copy=True)
+    live: Params = dict(runs.items())
+    frozen = Frozen(live, settings.freeze)
+    keep = None
     if checkpoint is not None:
-        begun = {
-            "optimizer": f"{optimizer} lr {lr:g}",
-            "freeze": {name: at.tolist() for name, at in kept.steps.items()},
-            "parameters": {name: named(p) for name, p in params.items()},
+        own = {
+            "seeds": settings.seeds_of(R),
+            "freeze": {name: at.tolist() for name, at in frozen.steps.items()},
         }
-        file = Checkpoint(checkpoint, {**(settings or {}), **begun})
-        file.load(state, wanted)
-    start = state.step
-    if start > steps:
-        raise ParameterError(f"{checkpoint} is at step {start}, beyond the {steps} asked for.")
-    for step in range(start, steps + 1):
-        state.step = step
-        if step in wanted and step not in state.done:
-            with torch.no_grad():
-                state.note(log(step, live) | (callback(step, live) if callback else {}))
-        if file and step > start and (step % save_every == 0 or step == steps):
-            file.save(state)
-        if step == steps:
-            break
-        state.optimizer.zero_grad()
-        loss(step, live).sum().backward()
-        kept.remember(step)
-        state.optimizer.step()
-        kept.restore(step)
-    stacked = {name: torch.stack(values) for name, values in state.records.items()}
-    final = {name: p.detach().cpu() for name, p in live.items()}
-    return History(torch.tensor(state.done), stacked.pop("loss").double(), stacked, final)
+        keep = Checkpoint(checkpoint, loop.identity_of(runs, *names, settings) | own, wanted)
+
+    @torch.no_grad()
+    def note(run: loop.Run) -> dict[str, Tensor]:
+        return log(run.step, live)
+
+    run = loop.train(
+        runs, lambda step: [step], lambda step: loss(step, live), settings,
+        log=note, logged=wanted, checkpoint=keep, around=frozen.held,
+    )  # fmt: skip
+    return History.of(run, {name: p.detach().cpu() for name, p in live.items()})
+
+
+class Frozen:
+    """Holds parameters at their value from a given step on, each run at its own step."""
+
+    def __init__(self, params: Params, freeze: Mapping[str, int | Tensor]) -> None:
+        unknown = [name for name in freeze if name not in params]
+        if unknown:
+            raise ParameterError(f"can't freeze {unknown}: the model has {', '.join(params)}.")
+        self.params = params
+        self.steps: dict[str, Tensor] = {}
+        for name, step in freeze.items():
+            R = len(params[name])
+            at = torch.as_tensor(step).expand(R) if isinstance(step, int) else step
+            if at.shape != (R,):
+                raise ParameterError(f"freeze[{name!r}]: shape {tuple(at.shape)}; one step a run.")
+            self.steps[name] = at
+
+    @contextmanager
+    def held(self, step: int) -> Iterator[None]:
+        """Undo the update made inside where a run is frozen at this step."""
+        held = {name: at <= step for name, at in self.steps.items()}
+        before = {n: self.params[n].detach().clone() for n, where in held.items() if where.any()}
+        yield
+        with torch.no_grad():
+            for name, old in before.items():
+                where = held[name].to(old.device)[:, None, None]  # (R, 1, 1)
+                self.params[name].copy_(torch.where(where, old, self.params[name]))
 
 
 def refuse_misfit(model: Model, task: Task) -> None:
@@ -197,29 +210,26 @@ def cross_entropy(
 
 
 def _rows(
-    n: int, batch: int | None, seeds: Sequence[int], R: int
+    n: int, batch: int | None, seeds: Sequence[int]
 ) -> Callable[[int], Int64[Tensor, "R batch"]]:
     """step -> each run's rows: a chain of permutations that depends on its seed alone."""
-    if batch is not None and (not 1 <= batch <= n or len(seeds) != R):
-        raise ParameterError(
-            f"batch = {batch} of {n} rows, {len(seeds)} seeds for {R} runs: 1 to {n} rows, and a "
-            f"seed a run."
-        )
+    size = batch or 0
+    if batch is not None and not 1 <= batch <= n:
+        raise ParameterError(f"batch = {batch} of {n} rows: 1 to {n} rows.")
     cache: dict[tuple[int, int], Tensor] = {}
 
     def permutation(seed: int, epoch: int) -> Tensor:
         if (seed, epoch) not in cache:
             for old in [key for key in cache if key[1] < epoch - 1]:
                 del cache[old]
-            g = torch.Generator().manual_seed(1_000_003 * (seed + 1) + epoch)
-            cache[seed, epoch] = torch.randperm(n, generator=g)
+            cache[seed, epoch] = torch.randperm(n, generator=step_generator(seed, epoch))
         return cache[seed, epoch]
 
     def at(step: int) -> Tensor:
-        epoch, offset = divmod(step * (batch or 0), n)
+        epoch, offset = divmod(step * size, n)
         chains = {
             s: torch.cat([permutation(s, epoch), permutation(s, epoch + 1)]) for s in set(seeds)
         }
-        return torch.stack([chains[s][offset : offset + (batch or 0)] for s in seeds])
+        return torch.stack([chains[s][offset : offset + size] for s in seeds])
 
     return at
