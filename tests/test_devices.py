@@ -10,12 +10,12 @@ from tests.curvature import tiny
 from tests.flow.two_processes import DATA
 from tests.flow.two_processes import model as flow_model
 from tests.pretended import pretended
+from tokenspace.curvature.generation import read
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tokenspace.curvature import curvature, reader_of
 from tokenspace.curvature.chess.model import ChessRecipe, train_chess
-from tokenspace.curvature.generation import read
 from tokenspace.curvature.reader import lens
 from tokenspace.curvature.sensitivity import continue_greedily, swap_divergence
 from tokenspace.flow.path import Gumbel

@@ -58,6 +58,7 @@ page = Page("curvature/chess", seed=seed, device=device)
 import json
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import chess
@@ -68,8 +69,6 @@ import torch
 
 from tokenspace import curvature as cv
 from tokenspace.curvature import chess as cc
-from tokenspace.curvature.chess.board import against
-from tokenspace.curvature.chess.reading import SQUARE
 from tokenspace.curvature.chess.train import HELD_OUT
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, RED, TEAL
@@ -297,7 +296,7 @@ auc = {  # each with the ridge that suits it best
     for name, reading, x in (
         ("state", cc.probe_auc, z),
         ("tokens so far", cc.probe_auc, bag),
-        ("facts of another game", cc.shuffled_auc, z),
+        ("facts of another game", partial(cc.probe_auc, exchanged=True), z),
     )
 }
 out = cc.held_out(game, 0.25, seed)
@@ -358,7 +357,7 @@ state_claim(
 text_tests = cc.board_tests(in_text, draws, seed, "S8xS8")
 
 # the artefact: whose vectors are rotated, and by which planes
-rows, others = next(cc.exchanges(game, place, 1, seed))
+rows, others = next(cc.exchanged_games(game, place, 1, seed))
 strangers = cc.fit_probes(z[rows], text_points.holds[others][:, in_text.fact]).world
 some = in_text.held[torch.arange(min(300, len(in_text.held)))]
 plane = cv.curvature(some.points).plane()
@@ -492,7 +491,7 @@ def ordered(signs):
     rows = reader.rows[ids].double().cpu()
     likeness = cc.cosines((rows @ rows.T).numpy())[above]
     null = [cv.rank_correlation(likeness, apart[np.ix_(o, o)][above]) for o in orders]
-    return against(cv.rank_correlation(likeness, apart[above]), null)
+    return cc.permutation_test(cv.rank_correlation(likeness, apart[above]), null)
 
 
 ranks_test, files_test = ordered("12345678"), ordered([f" {file}" for file in "abcdefgh"])
@@ -965,7 +964,7 @@ def correlation(column):
 swap_rows = []
 for when, part in swaps.groupby("choice"):
     for name in cv.READOUTS:
-        interval = cv.over_texts(part, correlation(name), 200, seed)
+        interval = cv.interval_over_texts(part, correlation(name), 200, seed)
         chance = cv.shift_null(part, correlation(name), "js", 200, seed)
         swap_rows.append((when, name, *interval, chance))
 swap_found = pd.DataFrame(swap_rows, columns=["choosing", "readout", "ρ", "low", "high", "chance"])
@@ -1049,7 +1048,7 @@ def over_halves(who, points):
     found = []
     for half in range(splits):
         reading = cc.read_board(points, least=least, seed=seed + half)
-        held, facts = reading.held, cc.by_square(reading.kappa, SQUARE[reading.fact])
+        held, facts = reading.held, cc.by_square(reading.kappa, cc.FACT_SQUARE[reading.fact])
         for whose, on_square in (("facts", facts), ("own", reading.on_square)):
             test = cc.coupling_over_games(on_square, held.squares, held.game, held.place, 19, half)
             found.append((who, whose, test.value / test.null.mean()))

@@ -220,8 +220,8 @@ pole, x, y = torch.eye(3, dtype=torch.float64)[[2, 0, 1]]
 half_angles = torch.linspace(0.05, 1.5, 24).tolist()
 turned_by = []
 for theta in half_angles:
-    H = cv.transport(cv.sphere_form, cv.circle(pole, x, y, theta), 128)
-    angle = cv.turned_angle(H)  # in [0, π], and from θ = π/3 on the turn is more than π
+    H = cv.transport(cv.sphere_form, cv.circle(pole, x, y, theta), steps=128)
+    angle = cv.rotation_angle(H)  # in [0, π], and from θ = π/3 on the turn is more than π
     turned_by.append(angle if theta < math.pi / 3 else 2 * math.pi - angle)
 solid = [cv.cap_area(theta) for theta in half_angles]
 cap_error = max(abs(s - t) for s, t in zip(solid, turned_by, strict=True))
@@ -286,14 +286,19 @@ form = cv.sampling_form(at.a, at.b, toy.q)
 axes3 = torch.eye(3, dtype=torch.float64)[:, None].expand(3, loops, 3)
 errors = {"plaquette": [], "clover": []}
 for side in sides:
-    for name, measure in (("plaquette", cv.from_plaquette), ("clover", cv.from_clover)):
+    for name, measure in (
+        ("plaquette", cv.curvature_from_plaquette),
+        ("clover", cv.curvature_from_clover),
+    ):
         gap = (measure(form, *axes3, side) - small).norm(dim=(1, 2)) / small.norm(dim=(1, 2))
         errors[name].append(float(gap.median()))
 slopes = {name: slope(sides, values) for name, values in errors.items()}
 
 wrong = small.clone()  # the commutator with the other sign
 wrong[:, [1, 2], [2, 1]] *= -1
-gap = (cv.from_clover(form, *axes3, sides[0]) - wrong).norm(dim=(1, 2)) / wrong.norm(dim=(1, 2))
+gap = (cv.curvature_from_clover(form, *axes3, sides[0]) - wrong).norm(dim=(1, 2)) / wrong.norm(
+    dim=(1, 2)
+)
 wrong_error = float(gap.median())
 
 # %% tags=["hide-input"]
@@ -433,14 +438,14 @@ def word(token):
 # Here is a passage that the model continues by itself, always with the likeliest token. The darker a word's ground, the larger the charge where it was chosen. **Predict first**: at the darkest words, which two tokens compete, and are their rows nearly one direction or far apart? Then open them in {numref}`fig-opened`, by mouse or with the arrow keys; {numref}`tbl-blurry` has those of the largest charge.
 
 # %%
-opened = cv.open_points(reading, reader.tokenizer)
+opened = [point for point in cv.describe_points(reading, reader.tokenizer) if point.next is not None]
 largest = max(range(len(opened)), key=lambda i: opened[i].q)
 
 
 def told(point):
     """A point in words."""
     return (
-        f"After “{point.after}” stands “{point.follows}”. a: “{point.first}”, p₁ = {point.p1:.2f}; "
+        f"After “{point.after}” stands “{point.next}”. a: “{point.first}”, p₁ = {point.p1:.2f}; "
         f"b: “{point.second}”, p₂ = {point.p2:.2f}; charge q = {point.q:.2f}. The rows are "
         f"{math.degrees(point.angle):.0f}° apart, |Πz| = {math.hypot(point.across, point.along):.2f}. "
         f"‖R‖ = {point.norm:.3f}, from q D₀|Πz| = {point.linear:.3f} and q²D² = {point.quadratic:.3f}."
@@ -477,7 +482,7 @@ page.show(
     ),
     live=Live(
         "planes",
-        [Slider("word", [point.follows for point in opened], largest)],
+        [Slider("word", [point.next for point in opened], largest)],
         says=told(opened[largest]),
         data={"states": states, "says": [told(point) for point in opened]},
     ),
@@ -508,7 +513,7 @@ page.say(
     f"{'tied to' if reader.tied else 'apart from'} the embedding. Every text begins with "
     f"{'no mark' if bos is None else f'the mark `{word(bos)}` (BOS)'}. Points left out of the "
     f"passage: {points.excluded or 'none'}. Logits recomputed from the states differ from the "
-    f"model's own by {reader.lens_error:.1g} of the largest."
+    f"model's own by {reader.logits_error:.1g} of the largest."
 )
 
 # %% [markdown]
@@ -563,7 +568,7 @@ def judged(column, target="js", given=None):
         other = None if given is None else t[given].to_numpy()
         return cv.rank_correlation(t[column].to_numpy(), t[target].to_numpy(), other)
 
-    interval = cv.over_texts(table, rho, draws, seed)
+    interval = cv.interval_over_texts(table, rho, draws, seed)
     return dict(
         zip(("ρ", "low", "high"), interval, strict=True),
         chance=cv.shift_null(table, rho, target, draws, seed),

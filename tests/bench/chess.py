@@ -12,7 +12,7 @@ from tokenspace.curvature import chess as cc
 from tokenspace.curvature.chess.probes import RIDGE
 
 DRAWS = 100
-KIND = torch.tensor([0 if fact.piece is None else fact.piece.piece_type for fact in cc.FACTS[:-1]])
+KIND = cc.FACT_KIND[:-1]  # the last fact is about no piece
 
 
 @cache
@@ -100,7 +100,7 @@ def null_by_facts(draws: int = DRAWS) -> Call:
 
     def read(draws: int = draws) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {chess.piece_name(k): [] for k in chess.PIECE_TYPES}
-        for rows, partners in cc.exchanges(game, place, draws, 0):
+        for rows, partners in cc.exchanged_games(game, place, draws, 0):
             ratio = np.array(ratios(kappa[rows.numpy()], holds[partners.numpy()]))
             for kind in chess.PIECE_TYPES:
                 mean = np.nanmean(ratio[KIND.numpy() == kind])

@@ -1,7 +1,4 @@
-"""Random points and mutants for the tests of Part IV."""
-
-import inspect
-from types import ModuleType
+"""Random points for the tests of Part IV."""
 
 import torch
 
@@ -21,12 +18,3 @@ def random_points(N: int, n: int, seed: int = 0) -> Points:
     p1, p2 = share[:2].sort(dim=0, descending=True).values
     ids = torch.arange(N)
     return assemble(3 * h + v1, v1, 2 * v2, (p1, p2), (ids, ids + 1))
-
-
-def mutant(module: ModuleType, old: str, new: str) -> ModuleType:
-    """The module with one piece of its source changed; `old` must occur exactly once."""
-    source = inspect.getsource(module)
-    assert source.count(old) == 1, old
-    changed = ModuleType(module.__name__)
-    exec(compile(source.replace(old, new), module.__name__, "exec"), changed.__dict__)
-    return changed

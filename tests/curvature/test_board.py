@@ -1,256 +1,49 @@
-"""Board statistics: exact cases, their nulls, and the artefacts that a null has to catch."""
+"""Points with the board that they stand in, and what curvature says of it."""
 
-import itertools
-import math
-
-import chess
-import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.stats import pearsonr, rankdata
-from tests.curvature.draws import normal, random_points
+from tests.curvature.draws import random_points
+from tests.curvature.tiny import letter_gpt2, letter_llama, letter_reader
 
-from tokenspace.curvature.chess.board import (
-    FILE,
-    RANK,
-    against,
-    cosines,
-    game_permutation,
-    holm,
-    king_distance,
-    mantel,
-    mantel_test,
-    purity,
-    purity_test,
-    quadrants,
-    square_permutations,
-)
-from tokenspace.curvature.chess.coupling import (
-    by_piece,
-    by_square,
-    coupling_over_games,
-    coupling_ratio,
-    coupling_test,
-    kappa,
-    random_planes,
-    rotated_cosine,
-)
-from tokenspace.curvature.chess.games import VALUES
+from tokenspace.curvature.chess.board import board_tests, read_board, square_cosines, text_points
+from tokenspace.curvature.chess.games import facts, random_games, replay
 from tokenspace.curvature.connection import curvature
 from tokenspace.errors import ParameterError
 
-KING = king_distance()
+
+@pytest.fixture(scope="module", params=[letter_llama, letter_gpt2])
+def letters(request):
+    return letter_reader(request.param)
 
 
-def gram(x):
-    return cosines(x @ x.T)
+def test_points_carry_the_position_before_their_move(letters):
+    games = random_games(3, 2, 20)
+    at = text_points(letters, games)
+    assert 0 < len(at) <= 60
+    before = [[facts(board) for board, _ in replay(game)] for game in games]
+    for game, place, holds in zip(at.game.tolist(), at.place.tolist(), at.holds, strict=True):
+        assert torch.equal(holds, before[game][place])
+    files = at.squares % 8  # the file is written, so that only the rank is open
+    assert torch.equal(files[:, 0], files[:, 1])
+    some = at[at.game == 1]
+    assert set(some.game.tolist()) <= {1}
+    assert len(some.points) == len(some)
 
 
-def test_the_distance_is_that_of_a_king():
-    found = [[chess.square_distance(i, j) for j in range(64)] for i in range(64)]
-    assert found == KING.tolist()
+def test_means_by_matrix_and_by_pairs_agree():
+    R = curvature(random_points(400, 5))
+    label = torch.arange(400) % 63  # one square never comes up
+    found = square_cosines(R, label)
+    expected = cosines(R.gram_of_means(label, 64).numpy())
+    torch.testing.assert_close(*map(torch.from_numpy, (found, expected)), equal_nan=True)
 
 
-def test_s8xs8_keeps_files_and_ranks_whole_and_s64_does_not():
-    for group, whole in [("S8xS8", True), ("S64", False)]:
-        moved = square_permutations(1, 0, group)[0]
-        assert sorted(moved) == list(range(64))
-        kept = (RANK[moved][:, None] == RANK[moved]) == (RANK[:, None] == RANK)
-        assert bool(kept.all()) is whole
-    with pytest.raises(ParameterError, match="No group 'S9'"):
-        square_permutations(1, 0, "S9")
+def test_few_points_are_read_by_pairs():
+    R: Curvature = curvature(random_points(70, 5))
+    assert square_cosines(R, torch.arange(70) % 64).shape == (64, 64)
 
 
-def test_mantel_is_the_correlation_of_ranks_over_pairs():
-    x = gram(np.random.default_rng(0).normal(size=(64, 5)))
-    pairs = [(x[i, j], KING[i, j]) for i, j in itertools.combinations(range(64), 2)]
-    expected = pearsonr(*(rankdata(side) for side in zip(*pairs, strict=True))).statistic
-    assert mantel(x, KING) == pytest.approx(expected)
-
-
-def test_mantel_leaves_out_squares_that_never_came_up():
-    x = -1.0 * KING
-    x[5], x[:, 5] = np.nan, np.nan
-    assert mantel(x, KING) == pytest.approx(-1)
-    assert mantel_test(x, KING, draws=19, seed=0).p == pytest.approx(1 / 20)
-
-
-def additive(seed, n=40):
-    file, rank = np.random.default_rng(seed).normal(size=(2, 8, n))
-    return file[FILE] + rank[RANK]
-
-
-def test_additive_random_vectors_pass_s8xs8_and_fail_s64():
-    p = {
-        group: [mantel_test(gram(additive(s)), KING, 99, s, group).p for s in range(10)]
-        for group in ("S8xS8", "S64")
-    }
-    assert np.median(p["S8xS8"]) > 0.05  # no geometry is there to be found
-    assert max(p["S64"]) <= 0.05  # a board's files and ranks are taken for it
-
-
-def test_p_is_uniform_when_nothing_is_there():
-    p = [mantel_test(gram(additive(100 + s)), KING, 19, s).p for s in range(100)]
-    assert np.mean(np.array(p) <= 0.1) == pytest.approx(0.1, abs=0.09)
-
-
-def test_p_counts_the_statistic_itself_and_both_sides():
-    assert against(9.0, [-1.0, 0.0, 1.0]).p == against(-9.0, [-1.0, 0.0, 1.0]).p == 0.25
-    assert against(0.0, [0.0] * 9).p == 1
-
-
-def test_purity_of_quadrants_and_of_noise():
-    centres = np.eye(4)[quadrants()] + 0.01 * np.random.default_rng(0).normal(size=(64, 4))
-    found = purity_test(gram(centres), quadrants(), draws=19, seed=0)
-    assert found.value == 1
-    assert found.p == pytest.approx(1 / 20)
-    noise = purity_test(gram(additive(0)), quadrants(), draws=19, seed=0)
-    assert noise.value < 0.85
-    assert noise.p > 0.05
-
-
-def test_purity_without_some_squares():
-    same = (quadrants()[:, None] == quadrants()).astype(float)
-    same[3], same[:, 3] = np.nan, np.nan
-    assert purity(same, quadrants()) == 1
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.001, 0.2))
-def test_holm_rejects_what_its_steps_reject(p, alpha):
-    """The procedure itself: smallest first, against α over the number of tests left."""
-    rejected, left = set(), len(p)
-    for i in np.argsort(p, kind="stable"):
-        if p[i] * left > alpha:
-            break
-        rejected.add(int(i))
-        left -= 1
-    adjusted = holm(np.array(p))
-    assert {i for i in range(len(p)) if adjusted[i] <= alpha} == rejected
-    assert (adjusted >= np.array(p)).all()
-
-
-@given(st.integers(2, 6), st.integers(0, 1000))
-@settings(max_examples=30)
-def test_whole_games_are_exchanged(games, seed):
-    length = np.random.default_rng(seed).integers(1, 5, games)
-    game = np.repeat(np.arange(games), length)
-    place = np.concatenate([np.arange(n) for n in length])
-    rows, partners = game_permutation(game, place, seed)
-    assert (place[rows] == place[partners]).all()
-    pairs = set(zip(game[rows], game[partners], strict=True))
-    assert len(pairs) == len({g for g, _ in pairs}) == len({g for _, g in pairs})
-    assert all(g != other for g, other in pairs)
-
-
-def test_one_game_cannot_be_exchanged():
-    with pytest.raises(ParameterError, match="read more games"):
-        game_permutation(np.zeros(3, int), np.arange(3), 0)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_rotated_directions_are_alike_in_any_plane(seed):
-    """The 2/π artefact: random planes and real curvature, random world vectors."""
-    world = normal(50, 30, seed=seed)
-    for plane in (random_planes(60, 30, seed), curvature(random_points(60, 30, seed)).plane()):
-        assert rotated_cosine(plane, world).mean() == pytest.approx(2 / math.pi, abs=0.02)
-
-
-def test_the_rotated_cosine_is_that_of_the_vectors_rw():
-    R, world = curvature(random_points(3, 9)), normal(5, 9, seed=1)
-    turned = [R.apply(w.expand(3, -1)) for w in world]
-    pairs = [
-        torch.nn.functional.cosine_similarity(x, y, dim=-1).abs()
-        for x, y in itertools.combinations(turned, 2)
-    ]
-    torch.testing.assert_close(rotated_cosine(R.plane(), world), torch.stack(pairs).mean(0))
-
-
-def test_kappa_of_random_planes_is_two_over_n():
-    found = kappa(random_planes(2000, 24, 0), normal(20, 24, seed=1))
-    assert float(found.mean()) == pytest.approx(2 / 24, rel=0.03)
-    assert float(found.max()) <= 1
-
-
-def planes_and_world(seed, strength, games=12, plies=20, n=24):
-    """Planes that lean by `strength` towards the world vectors of their two squares."""
-    generator = torch.Generator().manual_seed(seed)
-    N = games * plies
-    top = torch.stack([torch.randperm(64, generator=generator)[:2] for _ in range(N)])
-    world = normal(64, n, seed=seed)
-    pair = strength * world[top] + normal(N, 2, n, seed=seed + 1)
-    plane = torch.linalg.qr(pair.mT).Q.mT
-    game, place = torch.arange(N) // plies, torch.arange(N) % plies
-    on_square = by_square(kappa(plane, world), torch.arange(64))
-    return on_square, top, game, place
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_coupling_is_found_where_it_is(seed):
-    on_square, top, game, place = planes_and_world(seed, strength=2.0)
-    assert coupling_ratio(on_square, top) > 2.5
-    for found in (
-        coupling_test(on_square, top, draws=39, seed=seed),
-        coupling_over_games(on_square, top, game, place, draws=39, seed=seed),
-    ):
-        assert found.value > found.null.max()
-        assert found.p == pytest.approx(1 / 40)
-
-
-def test_coupling_is_not_found_where_it_is_not():
-    p = [
-        [
-            coupling_test(on_square, top, 19, seed).p,
-            coupling_over_games(on_square, top, game, place, 19, seed).p,
-        ]
-        for seed in range(20)
-        for on_square, top, game, place in [planes_and_world(seed, strength=0.0)]
-    ]
-    assert (np.mean(np.array(p) <= 0.05, axis=0) <= 0.2).all()
-
-
-def test_a_token_that_is_no_square_is_said():
-    with pytest.raises(ParameterError, match="1 of 2 points have a token that is no square"):
-        coupling_ratio(torch.ones(2, 64).double(), torch.tensor([[1, 64], [2, 3]]))
-
-
-def test_a_world_vector_of_nothing_is_said():
-    world = normal(3, 5)
-    world[1] = 0
-    for statistic in (kappa, rotated_cosine):
-        with pytest.raises(ParameterError, match="1 of 3 world vectors are 0"):
-            statistic(random_planes(2, 5, 0), world)
-
-
-def pieces(seed, strength, games=20, plies=15):
-    """κ that grows with the value of a piece where its fact holds, by `strength`."""
-    generator = torch.Generator().manual_seed(seed)
-    kind = torch.arange(60) % 6 + 1
-    N = games * plies
-    holds = torch.rand(N, 60, generator=generator) < 0.3
-    value = torch.tensor([VALUES[k] for k in kind.tolist()]).double()
-    kappa = torch.rand(N, 60, generator=generator).double() * (1 + strength * value * holds)
-    return kappa, holds, kind, torch.arange(N) // plies, torch.arange(N) % plies
-
-
-def test_the_value_of_pieces_is_found_where_it_is():
-    found = by_piece(*pieces(0, 0.2), draws=39, seed=0)
-    assert found["value"].value > 0.6
-    assert found["value"].value > found["value"].null.max()
-    ratios = [found[chess.piece_name(k)].value for k in (1, 3, 4, 5)]
-    assert ratios == sorted(ratios)
-    assert found["king"].value == pytest.approx(1, abs=0.1)
-
-
-def test_the_value_of_pieces_is_not_found_where_it_is_not():
-    p = [by_piece(*pieces(seed, 0.0), draws=19, seed=seed)["value"].p for seed in range(20)]
-    assert np.mean(np.array(p) <= 0.05) <= 0.2
-
-
-def test_a_fact_that_never_holds_takes_no_part():
-    kappa, holds, kind, game, place = pieces(1, 0.2)
-    holds[:, kind == chess.KNIGHT] = False
-    found = by_piece(kappa, holds, kind, game, place, draws=9, seed=0)
-    assert math.isnan(found["knight"].value)
-    assert found["value"].value > 0.6
+def test_too_few_games_are_said(letters):
+    at = text_points(letters, random_games(3, 2, 10))
+    with pytest.raises(ParameterError, match=r"No fact holds at 500 of the .* read more games"):
+        read_board(at, least=500)

@@ -6,6 +6,7 @@ import chess
 import pytest
 import torch
 from safetensors.torch import save_file
+from tokenspace.curvature.generation import read
 from typer.testing import CliRunner
 
 from tokenspace.curvature.chess.games import FACTS, games_of, random_games
@@ -23,7 +24,6 @@ from tokenspace.curvature.chess.model import (
     untrained_chess,
 )
 from tokenspace.curvature.connection import curvature
-from tokenspace.curvature.generation import read
 from tokenspace.curvature.reader import reader_of
 from tokenspace.errors import ParameterError, SourceError
 

@@ -15,8 +15,8 @@ from tests.curvature.tiny import gpt2, llama
 
 from tokenspace.curvature import (
     continue_greedily,
+    interval_over_texts,
     jensen_shannon,
-    over_texts,
     rank_correlation,
     read,
     reader_of,
@@ -102,7 +102,7 @@ def test_drawing_texts_again_covers_the_truth_where_drawing_points_would_not():
         text = np.repeat(np.arange(20), 15)
         x = generator.normal(size=20)[text] + 0.1 * generator.normal(size=300)
         table = pd.DataFrame({"text": text, "x": x})
-        _, low, high = over_texts(table, lambda t: t.x.mean(), draws=100, seed=seed)
+        _, low, high = interval_over_texts(table, lambda t: t.x.mean(), draws=100, seed=seed)
         inside += low <= 0 <= high
     assert inside >= 19
 

@@ -13,12 +13,10 @@ from tokenspace.curvature.frames import frame
 from tokenspace.curvature.points import assemble, points_of
 from tokenspace.curvature.softmax import (
     charge,
-    covariance,
     covariance_times,
     entropy,
     mean,
     sampling_error,
-    top_two,
 )
 from tokenspace.errors import ParameterError, TableError
 
@@ -26,8 +24,8 @@ V = normal(7, 4)
 H = normal(4, seed=1)
 
 
-def probabilities(h, T=1.0):
-    return (h @ V.T / T).softmax(-1)
+def probabilities(h):
+    return (h @ V.T).softmax(-1)
 
 
 def test_the_mean_row_is_the_gradient_of_the_log_partition_function():
@@ -35,25 +33,14 @@ def test_the_mean_row_is_the_gradient_of_the_log_partition_function():
     torch.testing.assert_close(mean(probabilities(H), V), gradient)
 
 
-@pytest.mark.parametrize("T", [0.5, 1.0, 2.0])
-def test_the_covariance_over_temperature_is_the_derivative_of_the_mean_row(T):
-    jacobian = torch.func.jacrev(lambda h: mean(probabilities(h, T), V))(H)
-    torch.testing.assert_close(covariance(probabilities(H, T), V) / T, jacobian)
-
-
-def test_covariance_without_a_matrix():
+def test_the_covariance_is_the_derivative_of_the_mean_row_and_the_error_its_trace():
     p, x = probabilities(H), normal(5, 4, seed=2)
-    torch.testing.assert_close(covariance_times(p, V, x), x @ covariance(p, V))
-
-
-def test_the_sampling_error_is_the_trace_and_what_sampling_shows():
-    p = probabilities(H)
-    error = sampling_error(p, V)
-    torch.testing.assert_close(error, covariance(p, V).trace())
+    C = torch.func.jacrev(lambda h: mean(probabilities(h), V))(H)
+    torch.testing.assert_close(covariance_times(p, V, x), x @ C)
+    torch.testing.assert_close(sampling_error(p, V), C.trace())
     drawn = V[torch.multinomial(p, 40_000, True, generator=torch.Generator().manual_seed(0))]
-    assert float((drawn - mean(p, V)).square().sum(-1).mean()) == pytest.approx(
-        float(error), rel=0.03
-    )
+    found = float((drawn - mean(p, V)).square().sum(-1).mean())
+    assert found == pytest.approx(float(C.trace()), rel=0.03)
 
 
 @given(st.floats(0, 1), st.integers(0, 100))
@@ -75,27 +62,19 @@ def test_of_two_tokens_the_mean_row_turns_in_the_plane_of_both():
     torch.testing.assert_close(got, factor * plane)
 
 
-def test_top_two_and_entropy_of_a_known_law():
-    p = torch.tensor([0.2, 0.5, 0.3]).double()
-    top = top_two(p.log() + 17)
-    assert (int(top.first), int(top.second)) == (1, 2)
-    assert float(top.p1) == pytest.approx(0.5)
-    assert float(top.p2) == pytest.approx(0.3)
-    assert float(entropy(p.log())) == pytest.approx(-sum(x * math.log(x) for x in p.tolist()))
+def test_the_two_likeliest_tokens_and_the_entropy_of_a_known_law():
+    p = torch.tensor([[0.2, 0.5, 0.3]]).double()
+    at = points_of(H[None], p.log() + 17, V[:3])
+    assert (int(at.top1), int(at.top2)) == (1, 2)
+    assert float(at.p1) == pytest.approx(0.5)
+    assert float(at.p2) == pytest.approx(0.3)
+    assert float(at.entropy) == pytest.approx(-sum(x * math.log(x) for x in p[0].tolist()))
 
 
 def test_a_certain_token_has_no_charge_and_no_entropy():
-    logits = torch.tensor([2000.0, 0.0, 0.0])
-    top = top_two(logits)
-    assert float(charge(top.p1, top.p2)) == 0
+    logits = torch.tensor([[2000.0, 0.0, 0.0]])
+    assert float(points_of(H[None], logits, V[:3]).q) == 0
     assert float(entropy(logits)) == 0
-
-
-def test_top_two_refuses_what_has_no_two_tokens():
-    with pytest.raises(ParameterError, match=r"\(3, 1\).*vocabulary of one"):
-        top_two(torch.zeros(3, 1))
-    with pytest.raises(ParameterError, match=r"1 rows of logits aren't finite \(first: \[1\]\)"):
-        top_two(torch.tensor([[0.0, 1.0], [float("inf"), 0.0]]))
 
 
 # --- points that have no curvature are named and counted, and nothing is nan

@@ -1,7 +1,10 @@
 """Tiny causal models and a tokenizer of words, built on the spot."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
@@ -11,6 +14,8 @@ from transformers import (
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
 )
+
+from tokenspace.curvature.reader import Reader, reader_of
 
 WORDS = ["<s>", "hello", "world", "!", "the", "cat", "sat", "on", "mat"]
 
@@ -64,3 +69,28 @@ def tokenizer(adds_bos: bool = True, has_bos: bool = True) -> PreTrainedTokenize
     if adds_bos:
         found.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)])
     return PreTrainedTokenizerFast(tokenizer_object=found, bos_token="<s>" if has_bos else None)
+
+
+SIGNS = ["?", "<s>", *" .+#=0123456789abcdefghBKNOQRx-"]
+
+
+def letter_llama() -> LlamaForCausalLM:
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    return LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, vocab_size=len(SIGNS), **sizes))
+
+
+def letter_gpt2() -> GPT2LMHeadModel:
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2}
+    return GPT2LMHeadModel(GPT2Config(vocab_size=len(SIGNS), tie_word_embeddings=False, **sizes))
+
+
+def letter_reader(model: Callable[[], Any] = letter_llama) -> Reader:
+    """A model that reads single characters, as most do with the squares of chess."""
+    found = Tokenizer(models.WordLevel({sign: i for i, sign in enumerate(SIGNS)}, "?"))
+    found.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=found, bos_token="<s>", unk_token="?")
+    torch.manual_seed(0)
+    made = model()
+    ranks = torch.tensor([sign in set("12345678") for sign in SIGNS])
+    made.lm_head.weight.data[~ranks] = 0  # so that the likeliest tokens are mostly ranks
+    return reader_of(made, wrapped)

@@ -1,11 +1,6 @@
 """Part IV: sampling curvature of the two likeliest tokens; chess lies in a package of its own."""
 
-from tokenspace.curvature.companion import (
-    companion_curvature,
-    companion_form,
-    direction,
-    push,
-)
+from tokenspace.curvature.companion import companion_curvature, companion_form
 from tokenspace.curvature.connection import (
     Curvature,
     curvature,
@@ -13,122 +8,35 @@ from tokenspace.curvature.connection import (
     curvature_on,
     live_curvature,
     one_form,
-    tangent,
-    turned,
 )
-from tokenspace.curvature.frames import Frame, frame, wedge
-from tokenspace.curvature.generation import Reading, encode, read
-from tokenspace.curvature.holonomy import (
+from tokenspace.curvature.frames import Frame, apply_bivector, frame, tangent, wedge
+from tokenspace.curvature.points import REASONS, Points, assemble, join, points_of
+from tokenspace.curvature.reader import Reader, load_reader, reader_of, untrained_reader
+from tokenspace.curvature.sensitivity import READOUTS, jensen_shannon, swap_divergence, swap_table
+from tokenspace.curvature.softmax import charge, covariance_times, entropy, mean, sampling_error
+from tokenspace.curvature.statistics import interval_over_texts, rank_correlation, shift_null
+from tokenspace.curvature.text import (
+    Reading,
+    TextPoint,
+    check_text,
+    continue_greedily,
+    describe_points,
+    encode,
+    read,
+    read_sentence,
+    readable,
+)
+from tokenspace.curvature.transport import (
     Path,
     arc,
     cap_area,
     circle,
-    from_clover,
-    from_plaquette,
-    holonomy,
-    line,
+    curvature_from_clover,
+    curvature_from_plaquette,
     plaquette,
+    rotation_angle,
     sampling_form,
     sphere_form,
     transport,
     wilson_loop,
 )
-from tokenspace.curvature.opened import Opened, open_points, readable
-from tokenspace.curvature.points import REASONS, Points, assemble, join, points_of
-from tokenspace.curvature.reader import Reader, lens, load_reader, reader_of
-from tokenspace.curvature.rotations import (
-    RotationLog,
-    orthogonality,
-    plane_rotations,
-    rotation_log,
-    turned_angle,
-)
-from tokenspace.curvature.sensitivity import (
-    READOUTS,
-    continue_greedily,
-    jensen_shannon,
-    over_texts,
-    rank_correlation,
-    shift_null,
-    swap_divergence,
-    swap_table,
-)
-from tokenspace.curvature.sentence import read_sentence
-from tokenspace.curvature.softmax import (
-    charge,
-    covariance,
-    covariance_times,
-    entropy,
-    mean,
-    sampling_error,
-    top_two,
-)
-from tokenspace.curvature.untrained import untrained_reader
-
-__all__ = [
-    "READOUTS",
-    "REASONS",
-    "Curvature",
-    "Frame",
-    "Opened",
-    "Path",
-    "Points",
-    "Reader",
-    "Reading",
-    "RotationLog",
-    "arc",
-    "assemble",
-    "cap_area",
-    "charge",
-    "circle",
-    "companion_curvature",
-    "companion_form",
-    "continue_greedily",
-    "covariance",
-    "covariance_times",
-    "curvature",
-    "curvature_norm",
-    "curvature_on",
-    "direction",
-    "encode",
-    "entropy",
-    "frame",
-    "from_clover",
-    "from_plaquette",
-    "holonomy",
-    "jensen_shannon",
-    "join",
-    "lens",
-    "line",
-    "live_curvature",
-    "load_reader",
-    "mean",
-    "one_form",
-    "open_points",
-    "orthogonality",
-    "over_texts",
-    "plane_rotations",
-    "plaquette",
-    "points_of",
-    "push",
-    "rank_correlation",
-    "read",
-    "read_sentence",
-    "readable",
-    "reader_of",
-    "rotation_log",
-    "sampling_error",
-    "sampling_form",
-    "shift_null",
-    "sphere_form",
-    "swap_divergence",
-    "swap_table",
-    "tangent",
-    "top_two",
-    "transport",
-    "turned",
-    "turned_angle",
-    "untrained_reader",
-    "wedge",
-    "wilson_loop",
-]

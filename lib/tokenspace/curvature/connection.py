@@ -13,66 +13,45 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from tokenspace.curvature.frames import Frame, dot, frames, wedge
+from tokenspace.curvature.frames import (
+    Frame,
+    Matrices,
+    Scalars,
+    Vectors,
+    apply_bivector,
+    dot,
+    frame_blocks,
+    tangent,
+    wedge,
+)
 from tokenspace.curvature.points import Points
 
 BLOCK = 2048  # points a side of a block of Gram products: 32 MiB
 
 
-def one_form(
-    z: Float64[Tensor, "*N n"],
-    a: Float64[Tensor, "*N n"],
-    b: Float64[Tensor, "*N n"],
-    q: Float64[Tensor, "*N"],
-    mu: Float64[Tensor, "*N n"],
-) -> Float64[Tensor, "*N n n"]:
+def one_form(z: Vectors, a: Vectors, b: Vectors, q: Scalars, mu: Vectors) -> Matrices:
     """A_z(μ) = q z∧Bμ = q [-(μ·a) z∧b + (μ·b) z∧a], dense.
 
     >>> z, a, b = torch.eye(3).double()
     >>> one_form(z, a, b, torch.tensor(1.0).double(), a)[2].abs().tolist()
     [1.0, 0.0, 0.0]
     """
-    return q[..., None, None] * wedge(z, turned(a, b, mu))
-
-
-def turned(
-    a: Float64[Tensor, "*N n"], b: Float64[Tensor, "*N n"], mu: Float64[Tensor, "*N n"]
-) -> Float64[Tensor, "*N n"]:
-    """Bμ = a (b·μ) - b (a·μ).
-
-    >>> turned(*torch.eye(2).double(), torch.tensor([0.0, 3.0]).double()).int().tolist()
-    [3, 0]
-    """
-    return a * dot(b, mu)[..., None] - b * dot(a, mu)[..., None]
+    return q[..., None, None] * wedge(z, apply_bivector(a, b, mu))
 
 
 def curvature_on(
-    z: Float64[Tensor, "*N n"],
-    a: Float64[Tensor, "*N n"],
-    b: Float64[Tensor, "*N n"],
-    q: Float64[Tensor, "*N"],
-    mu: Float64[Tensor, "*N n"],
-    nu: Float64[Tensor, "*N n"],
-) -> Float64[Tensor, "*N n n"]:
+    z: Vectors, a: Vectors, b: Vectors, q: Scalars, mu: Vectors, nu: Vectors
+) -> Matrices:
     """R(μ, ν) = q (μ∧Bν - ν∧Bμ) - q² PBμ∧PBν on any two tangent vectors, dense.
 
     >>> z, a, b = torch.eye(3).double()
     >>> curvature_on(z, a, b, torch.tensor(1.0).double(), a, b)[1].int().tolist()
     [0, 0, -1]
     """
-    x, y = turned(a, b, mu), turned(a, b, nu)
+    x, y = apply_bivector(a, b, mu), apply_bivector(a, b, nu)
     linear = wedge(mu, y) - wedge(nu, x)
     q = q[..., None, None]
     return q * linear - q**2 * wedge(tangent(z, x), tangent(z, y))
-
-
-def tangent(z: Float64[Tensor, "*N n"], x: Float64[Tensor, "*N n"]) -> Float64[Tensor, "*N n"]:
-    """Px = x - z (z·x), the part of x along the unit sphere at z.
-
-    >>> tangent(torch.tensor([1.0, 0.0]).double(), torch.tensor([2.0, 3.0]).double()).int().tolist()
-    [0, 3]
-    """
-    return x - z * dot(z, x)[..., None]
 
 
 @dataclass(frozen=True)
@@ -94,10 +73,6 @@ class Curvature:
         """The orthonormal pair (f, g) that R turns; every other direction it sends to 0."""
         return torch.stack([self.f, self.g], dim=1)
 
-    def apply(self, w: Float64[Tensor, "N n"]) -> Float64[Tensor, "N n"]:
-        """R w, which is always at right angles to w."""
-        return self.sigma[:, None] * turned(self.f, self.g, w)
-
     def dense(self) -> Float64[Tensor, "N n n"]:
         """The n × n matrices, for checks at small n."""
         return self.sigma[:, None, None] * wedge(self.f, self.g)
@@ -110,7 +85,7 @@ class Curvature:
 
     def gram_of_means(self, labels: Int64[Tensor, " N"], groups: int) -> Float64[Tensor, "K K"]:
         """⟨R̄_k, R̄_l⟩ of the mean curvatures of groups 0 .. K-1 (nan for an empty group)."""
-        members = torch.nn.functional.one_hot(labels, groups).double()
+        members = torch.nn.functional.one_hot(labels, groups).double()  # (N, K)
         total = members.new_zeros(groups, groups)
         for i in range(0, len(self), BLOCK):
             rows = slice(i, i + BLOCK)
@@ -142,7 +117,7 @@ def curvature(points: Points, q: Float64[Tensor, " N"] | None = None) -> Curvatu
 def _closed(points: Points, q: Tensor, slope: Tensor | None) -> Curvature:
     """α z∧u - β e₁∧e₂ = (α z + β u⊥)∧u, with u and u⊥ orthonormal in the plane of e₁ and e₂."""
     sigma, factors = torch.empty_like(q), points.z.new_empty(len(q), 2, points.z.shape[1])
-    for rows, at in frames(points):
+    for rows, at in frame_blocks(points):
         linear = q[rows, None] * at.cross[:, 1:]
         if slope is not None:
             linear = linear + _of_live_charge(at, slope[rows])
@@ -152,7 +127,7 @@ def _closed(points: Points, q: Tensor, slope: Tensor | None) -> Curvature:
         f = torch.stack([turn.cos(), -turn.sin() * sin, turn.sin() * cos], dim=1)
         g = torch.stack([torch.zeros_like(cos), cos, sin], dim=1)
         sigma[rows] = torch.hypot(alpha, beta)
-        factors[rows] = torch.stack([f, g], dim=1) @ at.basis
+        factors[rows] = torch.stack([f, g], dim=1) @ at.basis  # (N, 2, 3) @ (N, 3, n)
     return Curvature(sigma, factors[:, 0], factors[:, 1])
 
 
@@ -174,7 +149,7 @@ def curvature_norm(points: Points) -> Float64[Tensor, " N"]:
 
 
 def live_curvature(points: Points, mean_rows: Float64[Tensor, "N n"]) -> Curvature:
-    """The foil: curvature when the charge is differentiated too, R + dq∧(z∧B).
+    """For comparison: curvature with the charge differentiated as well, R + dq∧(z∧B).
 
     `mean_rows` are m = Σ pᵢ vᵢ; with logits |h| V z, dq(μ) = q |h| (v₁ + v₂ - 2m)·μ.
 
@@ -190,6 +165,6 @@ def live_curvature(points: Points, mean_rows: Float64[Tensor, "N n"]) -> Curvatu
 
 def _of_live_charge(at: Frame, slope: Float64[Tensor, "N n"]) -> Float64[Tensor, "N 2"]:
     """x of dq(e₁) z∧Be₂ - dq(e₂) z∧Be₁ = z∧x, along e₁ and e₂."""
-    dq = (at.basis @ slope[:, :, None])[:, :, 0]
-    B = wedge(at.a, at.b)
+    dq = (at.basis @ slope[:, :, None])[:, :, 0]  # (N, 3), in the frame
+    B = wedge(at.a, at.b)  # (N, 3, 3), in the frame
     return (dq[:, 1, None] * B[:, :, 2] - dq[:, 2, None] * B[:, :, 1])[:, 1:]

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from tokenspace.curvature.softmax import charge, entropy, finite_logits, top_two
+from tokenspace.curvature.softmax import charge, entropy
 from tokenspace.errors import ParameterError, TableError
 
 TOLERANCE = 1e-6  # a sine below it is rounding: states and rows come in fp32 at best
+TINY = torch.finfo(torch.float64).tiny  # so that a length of 0, left out later, can't divide
 REASONS = (
     "vocabulary of one",
     "non-finite logits",
@@ -83,23 +85,16 @@ def points_of(
     bad = (~V.isfinite().all(-1)).nonzero().flatten().tolist()
     if bad:
         raise TableError(f"{len(bad)} rows of the unembedding aren't finite (first: {bad[:5]}).")
-    M = len(h)
-    if logits.shape[-1] < 2:
-        top1 = top2 = torch.zeros(M, dtype=torch.int64, device=h.device)
-        p1, p2 = torch.ones(M, dtype=torch.float64), torch.zeros(M, dtype=torch.float64)
-        p1, p2, H = p1.to(h.device), p2.to(h.device), p2.to(h.device)
-        finite = torch.ones(M, dtype=torch.bool, device=h.device)
-    else:
-        finite = finite_logits(logits)
-        safe = torch.where(finite[:, None], logits, torch.zeros_like(logits))
-        top1, top2, p1, p2 = top_two(safe)
-        H = entropy(safe)
-    rows = _rows(V, torch.stack([top1, top2]), centre)
-    return assemble(h, rows[0], rows[1], (p1, p2), (top1, top2), H, finite, len(V) < 2)
-
-
-def _rows(V: Tensor, ids: Int64[Tensor, "2 M"], centre: bool) -> Float64[Tensor, "2 M n"]:
-    return V[ids].double() - (V.mean(0, dtype=torch.float64) if centre else 0)
+    one_token = logits.shape[-1] < 2
+    if one_token:  # it has no runner-up: counted twice, to be left out by its name
+        logits, V = logits.repeat(1, 2), V.repeat(2, 1)
+    finite = logits.isfinite().all(-1)  # (M,)
+    safe = torch.where(finite[:, None], logits, torch.zeros_like(logits)).double()
+    values, top = safe.topk(2, dim=-1)  # (M, 2)
+    p = (values - safe.logsumexp(-1, keepdim=True)).exp()
+    rows = V[top.T].double() - (V.mean(0, dtype=torch.float64) if centre else 0)  # (2, M, n)
+    (p1, p2), (top1, top2) = p.T, top.T
+    return assemble(h, rows[0], rows[1], (p1, p2), (top1, top2), entropy(safe), finite, one_token)
 
 
 def assemble(
@@ -126,7 +121,7 @@ def assemble(
         raise ParameterError("p1 and p2 must be probabilities with p1 + p2 <= 1.")
     h = h.double()
     scale = h.norm(dim=-1)
-    z = h / scale.clamp(min=torch.finfo(torch.float64).tiny)[:, None]
+    z = h / scale.clamp(min=TINY)[:, None]
     known = torch.ones_like(p1, dtype=torch.bool) if finite is None else finite
     reason = _reasons(h, z, scale, v1, v2, known, one_token)
     kept = (reason < 0).nonzero().flatten()
@@ -156,14 +151,12 @@ def _reasons(
 ) -> Int64[Tensor, " M"]:
     """Index of the first reason that applies to each point, -1 for none."""
     lengths = torch.minimum(v1.norm(dim=-1), v2.norm(dim=-1))
-    floor = torch.finfo(torch.float64).tiny
-    a = v1 / v1.norm(dim=-1, keepdim=True).clamp(min=floor)
-    b = v2 / v2.norm(dim=-1, keepdim=True).clamp(min=floor)
-    across = b - (a * b).sum(-1, keepdim=True) * a
+    a, b = (normalize(v, dim=-1, eps=TINY) for v in (v1, v2))
+    across = b - (a * b).sum(-1, keepdim=True) * a  # of b, at right angles to a: sin of their angle
     parallel = across.norm(dim=-1) < TOLERANCE
-    c = across / across.norm(dim=-1, keepdim=True).clamp(min=floor)
+    c = normalize(across, dim=-1, eps=TINY)
     out = z - (z * a).sum(-1, keepdim=True) * a
-    out = out - (out * c).sum(-1, keepdim=True) * c
+    out = out - (out * c).sum(-1, keepdim=True) * c  # the part of z outside the plane
     tests = (
         torch.full_like(finite, one_token),
         ~finite,

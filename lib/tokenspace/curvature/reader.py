@@ -2,7 +2,7 @@
 
 z is the state that the output matrix reads: after the final norm and its gain. It is taken where
 it is read, so no family of models needs a rule of its own; the final norm is found among the
-model's norms as the one whose output this is, or asked for.
+model's norms as the one whose output this is, or named by the caller.
 """
 
 from collections.abc import Sequence
@@ -18,22 +18,22 @@ from torch import Tensor, nn
 from tokenspace.errors import ParameterError
 from tokenspace.sources import load_causal
 
-NO_NORM = "none"  # said by the caller for a model that has no final norm
+NO_NORM = "none"  # what the caller says of a model that has no final norm
 
 
 @dataclass(frozen=True)
 class Reader:
     """A causal model of transformers, with where its final norm is and whether its tables are one.
 
-    `lens_error` is max |V z - logits| over max |logits| on a few tokens: about 1e-7, and more when
-    the model scales or caps its logits after the output matrix, which keeps the order of tokens.
+    `logits_error` is max |V z - logits| over max |logits| on a few tokens: about 1e-7, and more
+    when the model scales or caps its logits after the output matrix, which keeps their order.
     """
 
     model: Any
     tokenizer: Any
     norm: str
     tied: bool
-    lens_error: float
+    logits_error: float
 
     @property
     def rows(self) -> Float[Tensor, "V n"]:
@@ -61,24 +61,29 @@ def reader_of(model: Any, tokenizer: Any = None, *, norm: str | None = None) -> 
     """Find the final norm of a model, or check the one named `norm`.
 
     Raises ParameterError when none of the model's norms feeds the output matrix, or when the
-    named one doesn't; the message lists what could be meant.
+    named one doesn't; the message lists what could be meant. And for an output matrix that isn't
+    in memory.
 
-    >>> from transformers import LlamaConfig, LlamaForCausalLM
-    >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, vocab_size=9)
-    >>> reader_of(LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, **sizes))).norm
+    >>> untrained_reader(["Hello world!"]).norm
     'model.norm'
     """
     model.eval()
     head = model.get_output_embeddings()
     if head is None or not hasattr(head, "weight"):
         raise ParameterError(f"{type(model).__name__} has no output matrix: it isn't causal.")
+    if getattr(getattr(head, "_hf_hook", None), "offload", False):
+        raise ParameterError(
+            f"The output matrix of {type(model).__name__} was left on the disk or in the memory of "
+            "the CPU (offloaded), and its rows can't be read. Take a smaller model, more memory, "
+            "or a device_map that keeps the output matrix on a device."
+        )
     norms = {name: m for name, m in model.named_modules() if "norm" in type(m).__name__.lower()}
     norms |= {name: m for name, m in model.named_modules() if name == norm}
     if norm not in (None, NO_NORM, *norms):
         raise ParameterError(f"{type(model).__name__} has no module {norm!r}. {_asks(norms)}")
-    ids = torch.arange(min(4, len(head.weight)), device=model.device)[None]
-    with _Outputs(norms) as outputs:
-        state, logits = run(model, ids)
+    few = min(4, len(head.weight))  # tokens are enough to tell which norm the state comes from
+    ids = torch.arange(few, device=model.device)[None]  # (1, few)
+    state, logits, outputs = _run_and_watch(model, ids, norms)
     last = [name for name, output in outputs.items() if torch.equal(output.to(state.device), state)]
     if norm not in (None, NO_NORM) and norm not in last:
         raise ParameterError(
@@ -101,37 +106,30 @@ def _asks(norms: dict[str, nn.Module]) -> str:
     )
 
 
-class _Outputs(dict):
-    """The tensors that modules put out while inside `with`, by name."""
+def _run_and_watch(
+    model: Any, ids: Tensor, modules: dict[str, nn.Module]
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+    """`run`, and the tensors that some modules put out meanwhile, by name."""
+    outputs: dict[str, Tensor] = {}
 
-    def __init__(self, modules: dict[str, nn.Module]) -> None:
-        super().__init__()
-        self._modules = modules
-
-    def __enter__(self) -> "_Outputs":
-        self._hooks = [
-            module.register_forward_hook(partial(self._keep, name))
-            for name, module in self._modules.items()
-        ]
-        return self
-
-    def _keep(self, name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+    def keep(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
         if isinstance(output, Tensor):
-            self[name] = output.detach()
+            outputs[name] = output.detach()
 
-    def __exit__(self, *error: object) -> None:
-        for hook in self._hooks:
+    hooks = [m.register_forward_hook(partial(keep, name)) for name, m in modules.items()]
+    try:
+        state, logits = run(model, ids)
+    finally:
+        for hook in hooks:
             hook.remove()
+    return state, logits, outputs
 
 
 @torch.no_grad()
 def run(model: Any, ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """What the output matrix reads (N L n), and the model's own logits (N L V), on one device.
 
-    >>> from transformers import LlamaConfig, LlamaForCausalLM
-    >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, vocab_size=9)
-    >>> model = LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, **sizes))
-    >>> run(model, torch.ones(2, 3).long())[0].shape
+    >>> run(untrained_reader(["Hello world!"], width=8).model, torch.ones(2, 3).long())[0].shape
     torch.Size([2, 3, 8])
     """
     seen: list[Tensor] = []
@@ -149,28 +147,29 @@ def run(model: Any, ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Te
     return seen[0], logits.to(seen[0].device)  # a sharded model gives them back where it began
 
 
-@torch.no_grad()
-def lens(reader: Reader, ids: Sequence[int]) -> Float[Tensor, "layers L V"]:
-    """Logits read from every layer's output, the norm computed anew from that layer's own state.
+def untrained_reader(
+    texts: Sequence[str], *, width: int = 32, layers: int = 2, seed: int = 0
+) -> Reader:
+    """A Llama with random weights over the words and marks of `texts`: a control, quick to make.
 
-    The first is the embedding's, the last the model's own (up to a scaling of logits).
-
-    >>> from transformers import LlamaConfig, LlamaForCausalLM
-    >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, vocab_size=9)
-    >>> lens(reader_of(LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, **sizes))), [1, 2]).shape
-    torch.Size([2, 2, 9])
+    >>> untrained_reader(["Hello world!"]).rows.shape
+    torch.Size([4, 32])
     """
-    model, head = reader.model, reader.model.get_output_embeddings()
-    row = torch.tensor([list(ids)], device=model.device)
-    if reader.norm == NO_NORM:
-        states = model(input_ids=row, output_hidden_states=True, use_cache=False).hidden_states
-        return torch.stack([head(state)[0] for state in states])
-    norm, before = model.get_submodule(reader.norm), []
-    hook = norm.register_forward_pre_hook(lambda module, inputs: before.append(inputs[0]))
-    try:
-        passed = model(input_ids=row, output_hidden_states=True, use_cache=False)
-    finally:
-        hook.remove()
-    # the last of hidden_states is normed already, in most models
-    states = (*passed.hidden_states[:-1], before[0])
-    return torch.stack([head(norm(state))[0] for state in states])
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    split = pre_tokenizers.Whitespace()
+    words = sorted({word for text in texts for word, _ in split.pre_tokenize_str(text)})
+    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(["<s>", *words])}, "<s>"))
+    tokenizer.pre_tokenizer = split
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        hidden_size=width,
+        intermediate_size=2 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        vocab_size=len(words) + 1,
+        initializer_range=0.5,  # wide, so that the logits differ though nothing was learned
+    )
+    wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>")
+    return reader_of(LlamaForCausalLM(config), wrapped)

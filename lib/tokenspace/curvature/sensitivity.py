@@ -4,22 +4,21 @@ The divergence is the Jensen–Shannon one between the model's next-token distri
 token, in nats: 0 when the swap makes no difference, log 2 when the two futures share nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Float64
-from scipy.stats import rankdata
 from torch import Tensor
 
 from tokenspace.curvature.connection import curvature
-from tokenspace.curvature.generation import Reading, read
 from tokenspace.curvature.reader import Reader
+from tokenspace.curvature.text import Reading, read
 from tokenspace.errors import ParameterError
 
 READOUTS = ("q", "norm", "norm at q = 1", "entropy", "row distance")
-ONE_STEP = 1024  # tokens run at once when only the last position's logits are kept
+ONE_STEP = 1024  # tokens run at once: more than in `read`, since few logits are kept
 
 
 def jensen_shannon(
@@ -38,31 +37,6 @@ def jensen_shannon(
 
 
 @torch.no_grad()
-def continue_greedily(reader: Reader, ids: Sequence[Sequence[int]], length: int) -> list[list[int]]:
-    """Each text with `length` likeliest tokens appended, or fewer when the model ends it.
-
-    >>> from tokenspace.curvature import reader_of
-    >>> from transformers import LlamaConfig, LlamaForCausalLM
-    >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, vocab_size=9)
-    >>> tiny = reader_of(LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, **sizes)))
-    >>> continue_greedily(tiny, [[1, 2]], 3)[0][:2]
-    [1, 2]
-    """
-    found = []
-    for row in ids:
-        start = torch.tensor([list(row)], device=reader.model.device)
-        out = reader.model.generate(
-            start,
-            attention_mask=torch.ones_like(start),
-            max_new_tokens=length,
-            do_sample=False,
-            pad_token_id=0,
-        )
-        found.append([int(i) for i in out[0]])
-    return found
-
-
-@torch.no_grad()
 def swap_divergence(
     reader: Reader, reading: Reading, *, tokens: int = ONE_STEP
 ) -> Float64[Tensor, " N"]:
@@ -70,21 +44,19 @@ def swap_divergence(
 
     Prefixes of equal length run together, so nothing is padded. Points keep their order.
 
-    >>> from tokenspace.curvature import reader_of
-    >>> from transformers import LlamaConfig, LlamaForCausalLM
-    >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, vocab_size=9)
-    >>> tiny = reader_of(LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, **sizes)))
+    >>> from tokenspace.curvature import untrained_reader
+    >>> tiny = untrained_reader(["the cat sat on a mat"])
     >>> swap_divergence(tiny, read(tiny, [[1, 2, 3]])).shape
     torch.Size([3])
     """
     points, device = reading.points, reader.model.device
-    text, position = reading.text[points.kept.cpu()], reading.position[points.kept.cpu()]
+    text, position = reading.text[points.kept].cpu(), reading.position[points.kept].cpu()  # (N,)
     divergence = torch.zeros(len(points), dtype=torch.float64)
     for length in position.unique().tolist():
         at = (position == length).nonzero().flatten()
         for rows in at.split(max(1, tokens // (2 * (length + 2)))):
             prefix = torch.tensor([reading.ids[i][: length + 1] for i in text[rows].tolist()])
-            prefix = prefix.to(device)
+            prefix = prefix.to(device)  # (rows, length + 1)
             first, second = (
                 _next_logits(reader, torch.cat([prefix, top[rows, None].to(device)], dim=1))
                 for top in (points.top1, points.top2)
@@ -104,24 +76,21 @@ def swap_table(reader: Reader, ids: Sequence[Sequence[int]], since: Sequence[int
     Columns: text, position, p1, p2, `READOUTS`, js, and expected = p₁ p₂ js, which contains p₁ p₂
     and so goes along with q by construction.
 
-    >>> from tokenspace.curvature import reader_of
-    >>> from transformers import LlamaConfig, LlamaForCausalLM
-    >>> sizes = dict(hidden_size=8, intermediate_size=8, num_attention_heads=2, vocab_size=9)
-    >>> tiny = reader_of(LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, **sizes)))
+    >>> from tokenspace.curvature import untrained_reader
+    >>> tiny = untrained_reader(["the cat sat on a mat"])
     >>> len(swap_table(tiny, [[1, 2, 3], [4, 5]], since=[1, 1]))
     3
     """
     if len(since) != len(ids):
         raise ParameterError(f"{len(since)} first positions for {len(ids)} texts; give one a text.")
     everything = read(reader, ids)
-    kept = everything.points.kept.cpu()
-    first = torch.tensor(list(since))[everything.text[kept]]
-    chosen = everything.points[everything.position[kept] >= first]
-    part = Reading(chosen, everything.ids, everything.text, everything.position)
-    js, kept = swap_divergence(reader, part), chosen.kept.cpu()
+    kept, text, position = everything.points.kept, everything.text, everything.position
+    first = torch.tensor(list(since), device=kept.device)[text[kept]]  # (N,)
+    chosen = everything.points[position[kept] >= first]
+    js = swap_divergence(reader, replace(everything, points=chosen))
     columns = {
-        "text": part.text[kept],
-        "position": part.position[kept],
+        "text": text[chosen.kept],
+        "position": position[chosen.kept],
         "p1": chosen.p1,
         "p2": chosen.p2,
         "q": chosen.q,
@@ -133,65 +102,3 @@ def swap_table(reader: Reader, ids: Sequence[Sequence[int]], since: Sequence[int
         "expected": (chosen.p1 * chosen.p2).cpu() * js,
     }
     return pd.DataFrame({name: value.cpu().numpy() for name, value in columns.items()})
-
-
-def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
-    """Spearman's ρ; with `given`, the partial one: what is left when ranks of `given` are fitted.
-
-    >>> round(rank_correlation(np.array([1, 2, 3]), np.array([2, 4, 5])), 9)
-    1.0
-    """
-    columns = [rankdata(column) for column in (x, y)]
-    columns = [column - column.mean() for column in columns]
-    if given is not None:
-        other = rankdata(given) - (len(x) + 1) / 2
-        columns = [c - other * (c @ other) / (other @ other) for c in columns]
-    lengths = np.prod([np.linalg.norm(column) for column in columns])
-    return float(columns[0] @ columns[1] / lengths) if lengths > 0 else float("nan")
-
-
-def over_texts(
-    table: pd.DataFrame, statistic: Callable[[pd.DataFrame], float], draws: int, seed: int
-) -> tuple[float, float, float]:
-    """A statistic and its 95 % interval when whole texts are drawn again, with replacement.
-
-    Points of one text aren't independent, so drawing points would make the interval too narrow.
-
-    >>> table = pd.DataFrame({"text": [0, 0, 1], "x": [1.0, 1.0, 1.0]})
-    >>> over_texts(table, lambda t: t.x.mean(), draws=5, seed=0)
-    (1.0, 1.0, 1.0)
-    """
-    texts = [group for _, group in table.groupby("text")]
-    generator = np.random.default_rng(seed)
-    drawn = [
-        statistic(pd.concat([texts[i] for i in generator.integers(0, len(texts), len(texts))]))
-        for _ in range(draws)
-    ]
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return float(statistic(table)), float(low), float(high)
-
-
-def shift_null(
-    table: pd.DataFrame,
-    statistic: Callable[[pd.DataFrame], float],
-    column: str,
-    draws: int,
-    seed: int,
-) -> float:
-    """How large |statistic| gets by chance: its 95 % point when `column` is moved along the rows.
-
-    A rotation of the whole column by a random number of rows keeps neighbours together, so points
-    of one text stay alike; shuffling single rows would make chance look smaller than it is.
-
-    >>> table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [1.0, 2.0, 3.0, 4.0]})
-    >>> rho = lambda t: rank_correlation(t.x.to_numpy(), t.y.to_numpy())
-    >>> shift_null(table, rho, "y", draws=20, seed=0) < 0.9
-    True
-    """
-    generator = np.random.default_rng(seed)
-    shifts = generator.integers(1, len(table), draws)
-    found = [
-        statistic(table.assign(**{column: np.roll(table[column].to_numpy(), shift)}))
-        for shift in shifts
-    ]
-    return float(np.nanquantile(np.abs(found), 0.95))

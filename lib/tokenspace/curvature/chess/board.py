@@ -1,209 +1,246 @@
-"""Statistics over the squares of a chess board, each with a null that it can fail.
+"""What a model's curvature says about the board: one set of readouts for every kind of model.
 
-A square is a file and a rank. Where its vector is a file's plus a rank's (two tokens a square, as
-most tokenizers write it), squares of one file are alike for no reason of chess, so files and
-ranks are permuted apart (S8×S8); permuting all 64 squares (S64) calls that structure a finding.
-Squares are numbered as in `chess`: a1 = 0, b1 = 1, ..., h8 = 63.
+World vectors are fitted on one half of the games, and held against the curvature of the other:
+a probe leans towards the states that it was fitted on, and the curvature's plane contains some of
+its own state.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 
+import chess
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int64
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
+from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from tokenspace.curvature.sensitivity import rank_correlation
+from tokenspace.curvature.chess.coupling import (
+    by_piece,
+    by_square,
+    coupling_over_games,
+    coupling_test,
+    kappa,
+)
+from tokenspace.curvature.chess.games import FACTS, NONE, encode_game, named_square, own_squares
+from tokenspace.curvature.chess.model import BOS, facts_along, tokens_of
+from tokenspace.curvature.chess.probes import fit_probes, held_out, varied
+from tokenspace.curvature.chess.statistics import (
+    PermutationTest,
+    cosines,
+    king_distance,
+    mantel_test,
+    permutation_test,
+    purity,
+    quadrants,
+    square_permutations,
+)
+from tokenspace.curvature.connection import Curvature, curvature
+from tokenspace.curvature.points import Points
+from tokenspace.curvature.reader import Reader
+from tokenspace.curvature.text import read
 from tokenspace.errors import ParameterError
 
-GROUPS = ("S8xS8", "S64")
-RANK, FILE = np.divmod(np.arange(64), 8)
+FACT_KIND = torch.tensor([0 if fact.piece is None else fact.piece.piece_type for fact in FACTS])
+FACT_SQUARE = torch.tensor([fact.square for fact in FACTS])
 
 
-class PermutationTest(NamedTuple):
-    """A statistic, the same one under every permutation, and the two-sided p.
+@dataclass(frozen=True)
+class BoardPoints:
+    """Points on the CPU, each at a `place` of a `game` where some of `FACTS` hold.
 
-    p = (1 + permutations at least as far from their mean as the statistic is) / (1 + all).
+    `squares` are those that the two likeliest tokens would name, -1 where a token names none.
+    `row` numbers the points among those asked for.
     """
 
-    value: float
-    null: Float[np.ndarray, " K"]
-    p: float
+    points: Points
+    game: Int64[Tensor, " N"]
+    place: Int64[Tensor, " N"]
+    holds: Bool[Tensor, "N F"]
+    squares: Int64[Tensor, "N 2"]
+    row: Int64[Tensor, " N"]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def label(self) -> Int64[Tensor, " N"]:
+        """The likeliest square."""
+        return self.squares[:, 0]
+
+    def __getitem__(self, rows: Bool[Tensor, " N"] | Int64[Tensor, " K"]) -> "BoardPoints":
+        return BoardPoints(**{name: value[rows] for name, value in vars(self).items()})
 
 
-def against(value: float, null: Iterable[float]) -> PermutationTest:
-    """A statistic held against its null.
+def text_points(reader: Reader, games: Sequence[chess.Board]) -> BoardPoints:
+    """A language model at each move of games in text, where the rank of its square comes next.
 
-    >>> against(3.0, [0.0, 1.0, -1.0]).p
-    0.25
+    `holds` are the facts before the move. Points where a candidate names no square are left out.
+
+    >>> from tokenspace.curvature import untrained_reader
+    >>> from tokenspace.curvature.chess import games_of
+    >>> reader = untrained_reader(["1. e4 e5 2. d4"])
+    >>> len(text_points(reader, games_of("1. e4 e5 2. d4 *"))) <= 3
+    True
     """
-    drawn = np.array(list(null))
-    centre = np.append(drawn, value).mean()  # the unpermuted board is one of its permutations
-    beyond = np.abs(drawn - centre) >= abs(value - centre) - 1e-12
-    return PermutationTest(value, drawn, float((1 + beyond.sum()) / (1 + len(drawn))))
+    encoded = [encode_game(reader, game) for game in games]
+    names = [name for _, some in encoded for name in some]
+    at = [[name.position for name in some] for _, some in encoded]
+    holds = [
+        facts_along(game)[[2 * name.ply for name in some]]
+        for game, (_, some) in zip(games, encoded, strict=True)
+    ]
+    place = torch.tensor([name.ply for name in names])
+    square = cache(partial(named_square, reader))  # few texts and tokens come up again and again
+
+    def named(row: int, token: int) -> int:
+        return square(names[row].before, token)
+
+    return _chosen(reader, [ids for ids, _ in encoded], at, (torch.cat(holds), place), named)
 
 
-def king_distance() -> Int[np.ndarray, "64 64"]:
-    """Moves of a king between two squares on an empty board.
+def square_points(reader: Reader, games: Sequence[chess.Board]) -> BoardPoints:
+    """The small chess model at every token: at an even place it chooses a from square, else a to.
 
-    >>> int(king_distance()[0, 63])
-    7
+    Points where BOS, which is no square, is a candidate are left out.
+
+    >>> from tokenspace.curvature import reader_of
+    >>> from tokenspace.curvature.chess import ChessRecipe, games_of, untrained_chess
+    >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
+    >>> square_points(reader, games_of("1. e4 e5 *")).holds.shape
+    torch.Size([5, 737])
     """
-    apart = [np.abs(axis[:, None] - axis) for axis in (FILE, RANK)]
-    return np.maximum(*apart)
+    ids = [tokens_of(game) for game in games]
+    at = [list(range(len(row))) for row in ids]
+    holds = torch.cat([facts_along(game) for game in games])
+    place = torch.cat([torch.arange(len(row)) for row in ids])
+    return _chosen(reader, ids, at, (holds, place), _square_of_token)
 
 
-def quadrants() -> Int[np.ndarray, " 64"]:
-    """Which quarter of the board (0-3) a square lies in.
+def _square_of_token(row: int, token: int) -> int:
+    return NONE if token == BOS else token
 
-    >>> np.bincount(quadrants()).tolist()
-    [16, 16, 16, 16]
+
+def _chosen(
+    reader: Reader,
+    ids: Sequence[Sequence[int]],
+    at: Sequence[Sequence[int]],
+    about: tuple[Bool[Tensor, "K F"], Int64[Tensor, " K"]],
+    named: Callable[[int, int], int],
+) -> BoardPoints:
+    """The points at positions `at` of each text where both candidates name a square.
+
+    `about` are facts and place of each position; `named(row, token)` is the square of a token at
+    one of them.
     """
-    return 2 * (RANK // 4) + FILE // 4
+    every = read(reader, ids).points
+    every = Points(**{name: value.cpu() for name, value in vars(every).items()})
+    start = torch.tensor([0, *(len(row) for row in ids)]).cumsum(0)
+    wanted = torch.cat([start[i] + torch.tensor(row).long() for i, row in enumerate(at)])  # (K,)
+    game = torch.cat([torch.full((len(row),), i) for i, row in enumerate(at)])
+    row = torch.isin(wanted, every.kept).nonzero().flatten()  # `wanted` ascends, as `kept` does
+    points = every[torch.isin(every.kept, wanted)]
+    top = torch.stack([points.top1, points.top2], dim=1).tolist()
+    pairs = zip(row.tolist(), top, strict=True)
+    squares = torch.tensor([[named(r, token) for token in pair] for r, pair in pairs])
+    squares = squares.long().reshape(-1, 2)  # (N, 2), also of none
+    holds, place = about
+    found = BoardPoints(points, game[row], place[row], holds[row], squares, row)
+    return found[(squares != NONE).all(1)]
 
 
-def square_permutations(draws: int, seed: int, group: str = "S8xS8") -> Int[np.ndarray, "draws 64"]:
-    """Random permutations of the squares: files and ranks apart ("S8xS8"), or all ("S64").
+def square_cosines(R: Curvature, label: Int64[Tensor, " N"]) -> Float64[np.ndarray, "64 64"]:
+    """Cosines between the mean curvatures of the points of each square; nan for a square without.
 
-    Files and ranks stay whole when they are moved apart:
-
-    >>> [len(set(rank)) for rank in square_permutations(1, 0).reshape(8, 8) // 8]
-    [1, 1, 1, 1, 1, 1, 1, 1]
+    >>> x = torch.eye(3).double()
+    >>> R = Curvature(torch.ones(3).double(), x, x[[1, 2, 0]])
+    >>> float(square_cosines(R, torch.tensor([0, 1, 1]))[0, 1])
+    0.0
     """
-    generator = np.random.default_rng(seed)
-    if group == "S64":
-        return np.array([generator.permutation(64) for _ in range(draws)])
-    if group != "S8xS8":
-        raise ParameterError(f"No group {group!r} of permutations. Take one of {GROUPS}.")
-    return np.array(
-        [generator.permutation(8)[RANK] * 8 + generator.permutation(8)[FILE] for _ in range(draws)]
-    )
+    return cosines(R.gram_of_means(label, 64).numpy())
 
 
-def mantel(similarity: Float[np.ndarray, "64 64"], distance: np.ndarray) -> float:
-    """Spearman's ρ over pairs of different squares; pairs without a similarity are left out.
+@dataclass(frozen=True)
+class BoardReading:
+    """Curvature of all points; of the held-out half, κ with the facts and with the squares.
 
-    >>> round(mantel(-1.0 * king_distance(), king_distance()), 9)
-    -1.0
+    `label` is each point's likeliest square; `on_square` is κ with the world vector of "a piece of
+    the side to move stands here"; `fact` numbers the `FACTS` that have a vector in `world`, of
+    which `kappa` is the κ.
     """
-    above = np.triu_indices(64, 1)
-    x, y = similarity[above], distance[above]
-    known = np.isfinite(x)
-    return rank_correlation(x[known], y[known])
+
+    R: Curvature
+    label: Int64[Tensor, " M"]
+    held: BoardPoints
+    on_square: Float64[Tensor, "N 64"]
+    kappa: Float64[Tensor, "N K"]
+    fact: Int64[Tensor, " K"]
+    world: Float64[Tensor, "K n"]
+
+    @cached_property
+    def similarity(self) -> Float64[np.ndarray, "64 64"]:
+        """Cosines of the mean curvatures by likeliest square."""
+        return square_cosines(self.R, self.label)
 
 
-def mantel_test(
-    similarity: Float[np.ndarray, "64 64"],
-    distance: np.ndarray,
-    draws: int,
-    seed: int,
-    group: str = "S8xS8",
-) -> PermutationTest:
-    """`mantel` against permuted squares (Mantel 1967; the choice of the group is ours).
+def read_board(at: BoardPoints, *, least: int = 20, seed: int = 0) -> BoardReading:
+    """Curvature, world vectors and κ of a model's points.
 
-    >>> mantel_test(-1.0 * king_distance(), king_distance(), draws=9, seed=0).p
-    0.1
+    A fact takes part that holds, and fails, at `least` points of the half that probes are fitted
+    on. Raises ParameterError when there is none.
+
+    >>> from tokenspace.curvature import reader_of
+    >>> from tokenspace.curvature.chess import ChessRecipe, random_games, untrained_chess
+    >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
+    >>> read_board(square_points(reader, random_games(4, 0, 12)), least=2).similarity.shape
+    (64, 64)
     """
-    permuted = square_permutations(draws, seed, group)
-    null = (mantel(similarity, distance[np.ix_(p, p)]) for p in permuted)
-    return against(mantel(similarity, distance), null)
+    out = held_out(at.game, 0.5, seed)
+    fit, held = at[~out], at[out]
+    known = varied(fit.holds, least) & held.holds.any(0) & (FACT_KIND > 0)
+    fact = known.nonzero().flatten()
+    own = own_squares(fit.holds)
+    square = varied(own, least).nonzero().flatten()
+    if not len(fact) or not len(square):
+        raise ParameterError(
+            f"No fact holds at {least} of the {len(fit)} points that probes are fitted on, and "
+            "fails at as many; read more games."
+        )
+    R = curvature(at.points)
+    plane = R[out].plane()
+    world = fit_probes(fit.points.z, fit.holds[:, fact]).world
+    squares = fit_probes(fit.points.z, own[:, square]).world
+    on_square = by_square(kappa(plane, squares), square)
+    return BoardReading(R, at.label, held, on_square, kappa(plane, world), fact, world)
 
 
-def cosines(gram: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
-    """Cosines from inner products; nan where a length is 0 or unknown.
+def board_tests(
+    reading: BoardReading, draws: int, seed: int, group: str
+) -> dict[str, PermutationTest]:
+    """Every statistic against its null: squares permuted within `group`, or whole games exchanged.
 
-    >>> float(cosines(np.array([[4.0, 2.0], [2.0, 4.0]]))[0, 1])
-    0.5
+    κ is of the facts on a square, a piece each, or of "a piece of the side to move", own.
+
+    >>> from tokenspace.curvature import reader_of
+    >>> from tokenspace.curvature.chess import ChessRecipe, random_games, untrained_chess
+    >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
+    >>> board = read_board(square_points(reader, random_games(4, 0, 12)), least=2)
+    >>> list(board_tests(board, 9, 0, "S64"))[:2]
+    ['distance', 'quadrants']
     """
-    length = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), np.nan))
-    return gram / (length[:, None] * length)
-
-
-def purity(similarity: Float[np.ndarray, "64 64"], region: Int[np.ndarray, " 64"]) -> float:
-    """Share of squares that lie in their cluster's commonest region; as many clusters as regions.
-
-    Clusters are by average linkage on 1 - similarity, of the squares that have one.
-
-    >>> same = (quadrants()[:, None] == quadrants()).astype(float)
-    >>> purity(same, quadrants())
-    1.0
-    """
-    known = np.isfinite(similarity).sum(1) > 1
-    near, region = similarity[np.ix_(known, known)], region[known]
-    apart = 1 - (near + near.T) / 2
-    np.fill_diagonal(apart, 0)
-    tree = linkage(squareform(apart, checks=False), "average")
-    cluster = fcluster(tree, len(set(region.tolist())), "maxclust")
-    common = sum(np.bincount(region[cluster == c]).max() for c in set(cluster.tolist()))
-    return float(common / len(region))
-
-
-def purity_test(
-    similarity: Float[np.ndarray, "64 64"],
-    region: Int[np.ndarray, " 64"],
-    draws: int,
-    seed: int,
-    group: str = "S8xS8",
-) -> PermutationTest:
-    """`purity` against regions of permuted squares.
-
-    >>> same = (quadrants()[:, None] == quadrants()).astype(float)
-    >>> purity_test(same, quadrants(), draws=9, seed=0).value
-    1.0
-    """
-    permuted = square_permutations(draws, seed, group)
-    return against(purity(similarity, region), (purity(similarity, region[p]) for p in permuted))
-
-
-def holm(p: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
-    """Holm's adjusted p of K tests, in their order (Holm 1979): below α, the test stands.
-
-    >>> [round(float(p), 9) for p in holm(np.array([0.01, 0.04, 0.03]))]
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p)
-    grown = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(grown, 1)
-    return adjusted
-
-
-def game_permutation(
-    game: Int[np.ndarray, " N"], place: Int[np.ndarray, " N"], seed: int
-) -> tuple[Int[np.ndarray, " M"], Int[np.ndarray, " M"]]:
-    """Rows, and for each the row at the same place of another game: whole games are permuted.
-
-    Rows of one game aren't independent, so shuffling rows makes chance look smaller than it is.
-    Rows whose partner game has no such place are left out.
-
-    >>> game_permutation(np.array([0, 0, 1]), np.array([0, 1, 0]), seed=0)[0].tolist()
-    [0, 2]
-    """
-    games, number = np.unique(game, return_inverse=True)
-    if len(games) < 2:
-        raise ParameterError("One game has no other to be exchanged with; read more games.")
-    row = np.full((len(games), int(place.max()) + 1), -1)
-    row[number, place] = np.arange(len(game))
-    generator = np.random.default_rng(seed)
-    order = generator.permutation(len(games))
-    partner = np.empty_like(order)
-    partner[order] = np.roll(order, 1)  # in a ring, so that no game stays with itself
-    found = row[partner[number], place]
-    return np.flatnonzero(found >= 0), found[found >= 0]
-
-
-def exchanges(
-    game: Int64[Tensor, " N"], place: Int64[Tensor, " N"], draws: int, seed: int
-) -> Iterator[tuple[Int64[Tensor, " M"], Int64[Tensor, " M"]]]:
-    """`game_permutation` `draws` times over, as tensors: the null of whole games exchanged.
-
-    >>> rows, partners = next(exchanges(torch.arange(2), torch.zeros(2).long(), 1, seed=0))
-    >>> rows.tolist(), partners.tolist()
-    ([0, 1], [1, 0])
-    """
-    for k in range(draws):
-        rows, partners = game_permutation(game.numpy(), place.numpy(), seed + k)
-        yield torch.from_numpy(rows), torch.from_numpy(partners)
+    held, near, rule = reading.held, reading.similarity, (draws, seed)
+    moved = (quadrants()[p] for p in square_permutations(*rule, group))
+    own = (reading.on_square, held.squares)
+    facts = (by_square(reading.kappa, FACT_SQUARE[reading.fact]), held.squares)
+    games, fact = (held.game, held.place), reading.fact
+    pieces = by_piece(reading.kappa, held.holds[:, fact], FACT_KIND[fact], *games, *rule)
+    return {
+        "distance": mantel_test(near, king_distance(), *rule, group),
+        "quadrants": permutation_test(purity(near, quadrants()), (purity(near, q) for q in moved)),
+        "κ of facts, squares": coupling_test(*facts, *rule, group),
+        "κ of facts, games": coupling_over_games(*facts, *games, *rule),
+        "κ of own, squares": coupling_test(*own, *rule, group),
+        "κ of own, games": coupling_over_games(*own, *games, *rule),
+        "piece value": pieces["value"],
+        **{name: test for name, test in pieces.items() if name != "value"},
+    }

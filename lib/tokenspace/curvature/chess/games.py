@@ -1,12 +1,15 @@
-"""Chess games and positions by the `chess` library, and the facts that probes look for.
+"""Chess games: positions and the facts that probes look for, and games as text for a model.
 
 A game is a `chess.Board` at its end, with the moves that led there on its stack. Squares are
-numbered as in `chess`: a1 = 0, b1 = 1, ..., h8 = 63.
+numbered as in the `chess` library: a1 = 0, b1 = 1, ..., h8 = 63. In "1. e4 e5 2. Nf3" most
+tokenizers write a square as two tokens. Where a move's last file has been written and its rank
+comes next, the candidates are squares: f3, or f2, or f6.
 """
 
 import io
 import math
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +20,11 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
+from tokenspace.curvature.reader import Reader
 from tokenspace.errors import ParameterError, SourceError
 
+SQUARE_NAME = re.compile(r"[a-h][1-8]")
+NONE = -1  # the square of a token that names none
 VALUES = {  # in pawns; a king is never exchanged
     chess.PAWN: 1.0,
     chess.KNIGHT: 3.0,
@@ -34,15 +40,6 @@ class Fact(NamedTuple):
 
     piece: chess.Piece | None
     square: int
-
-    def __str__(self) -> str:
-        if self.piece is None:
-            return "white to move"
-        colour = chess.COLOR_NAMES[self.piece.color]
-        return (
-            f"{colour} {chess.piece_name(self.piece.piece_type)} "
-            f"on {chess.square_name(self.square)}"
-        )
 
 
 def _facts() -> Iterator[Fact]:
@@ -86,36 +83,12 @@ def own_squares(holds: Bool[Tensor, "N F"]) -> Bool[Tensor, "N 64"]:
     """
     white = torch.tensor([fact.piece is not None and fact.piece.color for fact in FACTS[:-1]])
     square = torch.tensor([fact.square for fact in FACTS[:-1]])
-    own = holds[:, :-1] & (white == holds[:, -1:])  # the last fact is White to move
-    return own.float() @ torch.nn.functional.one_hot(square, 64).float() > 0
-
-
-def status_names(board: chess.Board) -> list[str]:
-    """What makes a position impossible, by the names of `chess.Status`; [] for a valid one.
-
-    >>> status_names(chess.Board("8/1k6/8/K7/4Q3/r7/8/8 w - - 0 1"))
-    ['OPPOSITE_CHECK']
-    """
-    return [status.name or "" for status in board.status()]
-
-
-def board_of(fen: str) -> chess.Board:
-    """The board of a FEN. Raises ParameterError when it can't be read or can't occur in chess.
-
-    >>> board_of("8/8/8/8/8/8/8/8 w - - 0 1")
-    Traceback (most recent call last):
-    tokenspace.errors.ParameterError: The FEN '8/8/8/8/8/8/8/8 w - - 0 1' is no chess position: ...
-    """
-    try:
-        board = chess.Board(fen)
-    except ValueError as error:
-        raise ParameterError(f"The FEN {fen!r} can't be read: {error}") from error
-    _check(board, f"The FEN {fen!r}")
-    return board
+    own = holds[:, :-1] & (white == holds[:, -1:])  # (N, F - 1): the last fact is White to move
+    return own.float() @ torch.nn.functional.one_hot(square, 64).float() > 0  # (N, 64)
 
 
 def _check(board: chess.Board, what: str) -> None:
-    names = status_names(board)
+    names = [status.name or "" for status in board.status()]
     if names:
         raise ParameterError(f"{what} is no chess position: {', '.join(names)}.")
 
@@ -146,7 +119,7 @@ def load_games(path: Path) -> list[chess.Board]:
     tokenspace.errors.SourceError: The games of nowhere.pgn can't be read: ...
     """
     try:
-        return games_of(path.read_text())
+        return games_of(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(
             f"The games of {path} can't be read: {error}. Give a PGN file."
@@ -175,8 +148,8 @@ def random_game(seed: int | str, plies: int, greed: float = 0.0) -> chess.Board:
     A move's weight is exp(greed · gain), where the gain (in pawns) is what it takes less what can
     be taken back: 0 draws uniformly, 1 makes games look a little more like real ones.
 
-    >>> random_game(0, 8) == random_game(0, 8)
-    True
+    >>> random_game(0, 8).ply()
+    8
     """
     generator, board = random.Random(seed), chess.Board()
     while board.ply() < plies and not board.is_game_over():
@@ -211,3 +184,70 @@ def replay(game: chess.Board) -> Iterator[tuple[chess.Board, chess.Move]]:
     for move in game.move_stack:
         yield board, move
         board.push(move)
+
+
+class Naming(NamedTuple):
+    """The token `position` after which move `ply` names its square; `before` is its text so far."""
+
+    ply: int
+    position: int
+    before: str
+
+
+def movetext(game: chess.Board) -> tuple[str, list[tuple[int, str]]]:
+    """A game's moves as PGN writes them, and each move with its place in the text.
+
+    >>> movetext(games_of("1. e4 e5 2. Nf3 *")[0])
+    ('1. e4 e5 2. Nf3', [(3, 'e4'), (6, 'e5'), (12, 'Nf3')])
+    """
+    text, moves = "", []
+    for board, move in replay(game):
+        text += (" " if text else "") + (f"{board.fullmove_number}. " if board.turn else "")
+        moves.append((len(text), board.san(move)))
+        text += moves[-1][1]
+    return text, moves
+
+
+def encode_game(reader: Reader, game: chess.Board) -> tuple[list[int], list[Naming]]:
+    """Token ids of a game's text, with a BOS if there is one, and where its squares are named.
+
+    Castling names no square. Raises ParameterError for a tokenizer that doesn't give the text
+    back.
+
+    >>> from tokenspace.curvature import untrained_reader
+    >>> reader = untrained_reader(["1. e4 e5"])
+    >>> encode_game(reader, games_of("1. e4 e5 *")[0])[1][1]
+    Naming(ply=1, position=3, before='')
+    """
+    text, moves = movetext(game)
+    found = reader.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    ids, spans = list(found["input_ids"]), found["offset_mapping"]
+    back = reader.tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+    if "".join(back.split()) != "".join(text.split()):
+        raise ParameterError(
+            f"This tokenizer can't write chess: {text[:30]!r} comes back as {back[:30]!r}. Take a "
+            "model whose tokens spell any text."
+        )
+    mark = reader.tokenizer.bos_token_id
+    first = 0 if mark is None else 1
+    holder = {place: i for i, (start, end) in enumerate(spans) for place in range(start, end)}
+    names = []
+    for ply, (place, san) in enumerate(moves):
+        squares = list(SQUARE_NAME.finditer(san))
+        if squares:
+            token = holder[place + squares[-1].end() - 1]  # the one that holds the rank
+            before = text[place : max(place, spans[token][0])]
+            names.append(Naming(ply, token - 1 + first, before))
+    return ids if mark is None else [mark, *ids], [name for name in names if name.position >= 0]
+
+
+def named_square(reader: Reader, before: str, token: int) -> int:
+    """The square that a token completes after a move's text so far; `NONE` if it completes none.
+
+    >>> from tokenspace.curvature import untrained_reader
+    >>> chess.square_name(named_square(untrained_reader(["3"]), "Nf", 1))
+    'f3'
+    """
+    written = before + reader.tokenizer.decode([token]).strip()
+    found = SQUARE_NAME.findall(written)
+    return chess.parse_square(found[-1]) if found and len(written) > len(before) else NONE

@@ -3,7 +3,7 @@
 A probe's weights are the fact's world vector (Modenbach, arXiv:2605.04899, which doesn't say how
 they were fitted; ridge regression in closed form is ours). Scores count on games held out whole,
 and among positions at one place of a game: how far a game has gone tells much about a board.
-The rival reads no state at all, but counts the tokens so far.
+The baseline reads no state at all, but counts the tokens so far.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ from jaxtyping import Bool, Float, Float64, Int64
 from scipy.stats import rankdata
 from torch import Tensor
 
-from tokenspace.curvature.chess.board import exchanges
+from tokenspace.curvature.chess.statistics import exchanged_games
 from tokenspace.errors import ParameterError
 
-RIDGE = 1e-3  # over the mean variance of a coordinate
+RIDGE = 1e-3  # over the mean variance of a coordinate: enough that the system can be solved
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ def fit_probes(x: Float[Tensor, "N n"], holds: Bool[Tensor, "N F"], ridge: float
     if bad:
         raise ParameterError(f"{len(bad)} states aren't finite (first: {bad[:5]}).")
     centred = x - x.mean(0)
-    covariance = centred.T @ centred / len(x)
+    covariance = centred.T @ centred / len(x)  # (n, n)
     scale = covariance.trace() / x.shape[1]
     if not scale > 0:
         raise ParameterError(f"The {len(x)} states are all equal: there is nothing to be probed.")
     damped = covariance + ridge * scale * torch.eye(x.shape[1], dtype=x.dtype)
-    world = torch.linalg.solve(damped, centred.T @ (y - y.mean(0)) / len(x)).T
+    world = torch.linalg.solve(damped, centred.T @ (y - y.mean(0)) / len(x)).T  # (F, n)
     return Probes(world, y.mean(0) - world @ x.mean(0))
 
 
@@ -115,42 +115,26 @@ def probe_auc(
     share: float = 0.25,
     seed: int = 0,
     ridge: float = RIDGE,
+    exchanged: bool = False,
 ) -> Float64[Tensor, " F"]:
     """`auc` of every fact on held-out games, by probes fitted on the others.
+
+    `exchanged` is the null: each game has the facts of another, place by place, and auc is near .5.
 
     >>> x, game = torch.eye(2).repeat(4, 1), torch.arange(8) // 2
     >>> probe_auc(x, x > 0, game, torch.zeros(8).long()).tolist()
     [1.0, 1.0]
     """
+    if exchanged:
+        rows, partners = next(exchanged_games(game, place, 1, seed))
+        x, holds, game, place = x[rows], holds[partners], game[rows], place[rows]
     out = held_out(game, share, seed)
     probes = fit_probes(x[~out], holds[~out], ridge)
     return auc(probes.score(x[out]), holds[out], place[out])
 
 
-def shuffled_auc(
-    x: Float[Tensor, "N n"],
-    holds: Bool[Tensor, "N F"],
-    game: Int64[Tensor, " N"],
-    place: Int64[Tensor, " N"],
-    *,
-    share: float = 0.25,
-    seed: int = 0,
-    ridge: float = RIDGE,
-) -> Float64[Tensor, " F"]:
-    """`probe_auc` when each game has the facts of another, place by place: near .5.
-
-    >>> x, game = torch.eye(2).repeat(4, 1), torch.arange(8) // 2
-    >>> shuffled_auc(x, x > 0, game, torch.arange(8) % 2).isnan().all().item()  # place says it all
-    True
-    """
-    rows, partners = next(exchanges(game, place, 1, seed))
-    return probe_auc(
-        x[rows], holds[partners], game[rows], place[rows], share=share, seed=seed, ridge=ridge
-    )
-
-
 def bag_of_tokens(ids: Sequence[Sequence[int]], size: int) -> Float[Tensor, "N V"]:
-    """How often each of `size` tokens has come up to each position: the probes' rival.
+    """How often each of `size` tokens has come up to each position: the baseline of probes.
 
     >>> bag_of_tokens([[1, 0, 1]], size=2).tolist()
     [[0.0, 1.0], [1.0, 1.0], [1.0, 2.0]]

@@ -1,22 +1,27 @@
-"""Games and positions: legal, the same on every run, and refused by name when they can't occur."""
+"""Games and positions: legal, repeatable, refused by name; and as text that names squares."""
 
 import chess
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.curvature.tiny import letter_gpt2, letter_llama, letter_reader
 
 from tokenspace.curvature.chess.games import (
     FACTS,
-    board_of,
+    SQUARE_NAME,
+    Fact,
+    encode_game,
     facts,
     games_of,
     load_games,
+    movetext,
+    named_square,
     own_squares,
     random_game,
     random_games,
     replay,
-    status_names,
 )
+from tokenspace.curvature.reader import untrained_reader
 from tokenspace.errors import ParameterError, SourceError
 
 NO_KING = "rnb1k1nr/1pp2ppp/8/3p4/5B2/5P2/6P1/4p3 w kq e6 0 1"
@@ -27,27 +32,20 @@ IN_CHECK = "8/1k6/8/K7/4Q3/r7/8/8 w - - 0 1"  # Black's king is attacked and Whi
 @pytest.mark.parametrize(
     ("fen", "names"),
     [
-        (NO_KING, ["NO_WHITE_KING", "PAWNS_ON_BACKRANK", "INVALID_EP_SQUARE"]),
-        (TWO_KINGS, ["TOO_MANY_KINGS"]),
-        (IN_CHECK, ["OPPOSITE_CHECK"]),
+        (NO_KING, "NO_WHITE_KING, PAWNS_ON_BACKRANK, INVALID_EP_SQUARE"),
+        (TWO_KINGS, "TOO_MANY_KINGS"),
+        (IN_CHECK, "OPPOSITE_CHECK"),
     ],
 )
-def test_a_position_that_cannot_occur_is_refused_by_name(fen, names):
-    with pytest.raises(ParameterError, match="is no chess position") as refused:
-        board_of(fen)
-    assert all(name in str(refused.value) for name in names)
-
-
-def test_a_start_position_is_valid_and_an_unreadable_fen_is_said():
-    assert status_names(board_of(chess.STARTING_FEN)) == []
-    with pytest.raises(ParameterError, match="'what' can't be read"):
-        board_of("what")
+def test_a_game_from_a_position_that_cannot_occur_is_refused_by_name(fen, names):
+    with pytest.raises(ParameterError, match=rf"start of game 1.* no chess position: .*{names}"):
+        games_of(f'[SetUp "1"]\n[FEN "{fen}"]\n\n*')
 
 
 def test_there_are_737_facts_each_once():
-    assert len(FACTS) == len(set(map(str, FACTS))) == 737
-    assert str(FACTS[0]) == "white pawn on a2"
-    assert str(FACTS[-1]) == "white to move"
+    assert len(FACTS) == len(set(FACTS)) == 737
+    assert FACTS[0] == Fact(chess.Piece.from_symbol("P"), chess.A2)
+    assert FACTS[-1] == Fact(None, -1)  # White to move
 
 
 @given(st.integers(0, 10**6))
@@ -71,7 +69,7 @@ def test_random_games_are_legal_and_repeat(seed, greed):
     for board, move in replay(game):
         assert move in board.legal_moves
         assert move.promotion in (None, chess.QUEEN)
-        assert status_names(board) == []
+        assert board.is_valid()
     assert board.ply() == game.ply() == len(game.move_stack)
     assert game.ply() == 50 or game.is_game_over()
 
@@ -117,7 +115,6 @@ def test_a_pgn_is_its_moves():
         ("1. e4 -- 2. d4 *", "Game 1 of the PGN: 0000 isn't legal"),
         ("what is this", "has no moves"),
         ('[Variant "Atomic"]\n\n1. e4 *', "is atomic: only chess itself"),
-        (f'[SetUp "1"]\n[FEN "{IN_CHECK}"]\n\n1. Qa4 *', "no chess position: OPPOSITE_CHECK"),
     ],
 )
 def test_a_pgn_that_is_no_game_is_refused(pgn, message):
@@ -129,7 +126,59 @@ def test_games_come_from_a_file(tmp_path):
     path = tmp_path / "games.pgn"
     path.write_text("1. e4 e5 *\n\n1. d4 *\n")
     assert [len(game.move_stack) for game in load_games(path)] == [2, 1]
+    path.write_bytes(b"\xef\xbb\xbf1. e4 *")  # with the mark that editors of Windows write
+    assert len(load_games(path)) == 1
     path.write_bytes(b"\xff\xfe\xff")
     for bad in (path, tmp_path):
         with pytest.raises(SourceError, match=r"can't be read: .* Give a PGN file"):
             load_games(bad)
+
+
+@pytest.fixture(scope="module", params=[letter_llama, letter_gpt2])
+def letters(request):
+    return letter_reader(request.param)
+
+
+@pytest.mark.parametrize("game", random_games(5, 0, 40, greed=1.0))
+def test_a_game_can_be_read_back_from_its_text(game):
+    text, moves = movetext(game)
+    assert games_of(text)[0].move_stack == game.move_stack
+    assert all(text[place:].startswith(san) for place, san in moves)
+
+
+def test_the_rank_comes_right_after_the_point(letters):
+    game = random_games(1, 1, 40, greed=1.0)[0]
+    ids, names = encode_game(letters, game)
+    _, moves = movetext(game)
+    assert ids[0] == letters.tokenizer.bos_token_id
+    for name in names:
+        place, san = moves[name.ply]
+        end = place + list(SQUARE_NAME.finditer(san))[-1].end()
+        assert name.position == end - 1  # BOS, then a token for each character
+        assert named_square(letters, name.before, ids[name.position + 1]) == (
+            game.move_stack[name.ply].to_square
+        )
+
+
+def test_castling_names_no_square(letters):
+    game = games_of("1. e4 e5 2. Nf3 Nf6 3. Bc4 Bc5 4. O-O *")[0]
+    assert [name.ply for name in encode_game(letters, game)[1]] == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("before", "sign", "square"),
+    [("Nf", "3", "f3"), ("Nbd", "7", "d7"), ("R1e", "2", "e2"), ("exd", "8", "d8")],
+)
+def test_a_candidate_completes_its_square(letters, before, sign, square):
+    token = letters.tokenizer.convert_tokens_to_ids(sign)
+    assert named_square(letters, before, token) == chess.parse_square(square)
+
+
+@pytest.mark.parametrize("sign", ["9", "+", "d", " "])
+def test_other_candidates_complete_none(letters, sign):
+    assert named_square(letters, "Nf", letters.tokenizer.convert_tokens_to_ids(sign)) == -1
+
+
+def test_a_tokenizer_that_cannot_write_chess_is_refused():
+    with pytest.raises(ParameterError, match=r"can't write chess: '1\. e4' comes back as"):
+        encode_game(untrained_reader(["hello"]), games_of("1. e4 *")[0])

@@ -6,40 +6,33 @@ clover, four loops around one point, H = I - ε²R + O(ε⁴).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
 from torch import Tensor
 
 from tokenspace.curvature.connection import one_form
-from tokenspace.curvature.frames import wedge
+from tokenspace.curvature.frames import Matrices, Scalars, Vectors, wedge
 from tokenspace.errors import ParameterError
 
 Form = Callable[[Tensor, Tensor], Tensor]  # (z, μ) -> A_z(μ), of shapes (*N n), (*N n), (*N n n)
-GAUSS = (0.5 - math.sqrt(3) / 6, 0.5 + math.sqrt(3) / 6)
+sphere_form = wedge  # A_z(μ) = z∧μ: its transport is the sphere's own (Levi-Civita)
+GAUSS = (0.5 - math.sqrt(3) / 6, 0.5 + math.sqrt(3) / 6)  # nodes of the two-point Gauss rule
 
 
 @dataclass(frozen=True)
 class Path:
     """A smooth path over t in [0, 1]: where it is, and its velocity there."""
 
-    position: Callable[[float], Float64[Tensor, "*N n"]]
-    velocity: Callable[[float], Float64[Tensor, "*N n"]]
+    position: Callable[[float], Vectors]
+    velocity: Callable[[float], Vectors]
 
 
-def line(start: Float64[Tensor, "*N n"], end: Float64[Tensor, "*N n"]) -> Path:
-    """The straight path.
-
-    >>> line(torch.zeros(2).double(), torch.ones(2).double()).position(0.5).tolist()
-    [0.5, 0.5]
-    """
-    return Path(lambda t: start + t * (end - start), lambda t: end - start)
-
-
-def arc(start: Float64[Tensor, "*N n"], end: Float64[Tensor, "*N n"]) -> Path:
+def arc(start: Vectors, end: Vectors) -> Path:
     """The great circle that a straight line becomes when its points are scaled to length 1.
 
     >>> arc(*torch.eye(2).double()).position(0.5).tolist()
@@ -83,18 +76,7 @@ def cap_area(angle: float) -> float:
     return 4 * math.pi * math.sin(angle / 2) ** 2
 
 
-def sphere_form(z: Float64[Tensor, "*N n"], mu: Float64[Tensor, "*N n"]) -> Float64[Tensor, "..."]:
-    """A_z(μ) = z∧μ, whose transport is the sphere's own (Levi-Civita): -ω of the companion form.
-
-    >>> sphere_form(*torch.eye(2).double()).int().tolist()
-    [[0, 1], [-1, 0]]
-    """
-    return wedge(z, mu)
-
-
-def sampling_form(
-    a: Float64[Tensor, "*N n"], b: Float64[Tensor, "*N n"], q: Float64[Tensor, "*N"]
-) -> Form:
+def sampling_form(a: Vectors, b: Vectors, q: Scalars) -> Form:
     """The sampling connection with its rows and charge fixed, as a form that loops can follow.
 
     With the a and b of a `Frame` loops run in (z, e₁, e₂) and cost 3 × 3, not n × n.
@@ -106,51 +88,42 @@ def sampling_form(
     return lambda z, mu: one_form(z, a, b, q, mu)
 
 
-def transport(form: Form, path: Path, steps: int = 16) -> Float64[Tensor, "*N n n"]:
-    """U_γ = P exp(-∫ A), orthogonal, up to O(steps⁻⁴); ParameterError below one step.
+def transport(form: Form, *paths: Path, steps: int = 16) -> Matrices:
+    """U_γ = P exp(-∫ A) along paths that follow one another; of a loop, its holonomy.
 
-    >>> e = torch.eye(3).double()
-    >>> (transport(sphere_form, arc(e[0], e[1])) @ e[0]).round(decimals=6).abs().tolist()
-    [0.0, 1.0, 0.0]
-    """
-    if steps < 1:
-        raise ParameterError(f"steps = {steps}: a path takes one step at least.")
-    dt, U = 1 / steps, None
-    for i in range(steps):
-        early, late = (
-            -form(path.position(t), path.velocity(t)) for t in ((i + g) * dt for g in GAUSS)
-        )
-        bracket = early @ late - late @ early
-        step = torch.linalg.matrix_exp(
-            dt / 2 * (early + late) - math.sqrt(3) / 12 * dt**2 * bracket
-        )
-        U = step if U is None else step @ U
-    assert U is not None
-    return U
-
-
-def holonomy(form: Form, paths: Sequence[Path], steps: int = 16) -> Float64[Tensor, "*N n n"]:
-    """Transport along paths that follow one another; of a loop, its holonomy.
+    Orthogonal, and right up to O(steps⁻⁴). Raises ParameterError below one step a path.
 
     >>> e = torch.eye(3).double()  # an eighth of the sphere: a quarter turn about where it began
     >>> octant = [arc(e[0], e[1]), arc(e[1], e[2]), arc(e[2], e[0])]
-    >>> round((e[2] @ holonomy(sphere_form, octant) @ e[1]).item(), 5)
+    >>> round((e[2] @ transport(sphere_form, *octant) @ e[1]).item(), 5)
     1.0
     """
-    U = transport(form, paths[0], steps)
-    for path in paths[1:]:
-        U = transport(form, path, steps) @ U
-    return U
+    if steps < 1:
+        raise ParameterError(f"steps = {steps}: a path takes one step at least.")
+    if not paths:
+        raise ParameterError("No path to be carried along: give one at least.")
+    first, *others = (_along(form, path, steps) for path in paths)
+    return reduce(lambda U, further: further @ U, others, first)
+
+
+def _along(form: Form, path: Path, steps: int) -> Matrices:
+    """Transport along one path, by the fourth-order Magnus method (Blanes et al. 2009)."""
+    dt = 1 / steps
+
+    def step(i: int) -> Tensor:
+        places = ((i + g) * dt for g in GAUSS)
+        early, late = (-form(path.position(t), path.velocity(t)) for t in places)
+        bracket = early @ late - late @ early  # (*N, n, n)
+        return torch.linalg.matrix_exp(
+            dt / 2 * (early + late) - math.sqrt(3) / 12 * dt**2 * bracket
+        )
+
+    return reduce(lambda U, i: step(i) @ U, range(1, steps), step(0))
 
 
 def plaquette(
-    form: Form,
-    z: Float64[Tensor, "*N n"],
-    mu: Float64[Tensor, "*N n"],
-    nu: Float64[Tensor, "*N n"],
-    epsilon: float,
-    steps: int = 2,
-) -> Float64[Tensor, "*N n n"]:
+    form: Form, z: Vectors, mu: Vectors, nu: Vectors, epsilon: float, steps: int = 2
+) -> Matrices:
     """Holonomy of the loop z, z+εμ, z+εμ+εν, z+εν on the sphere: I - ε²R(μ, ν) + O(ε³).
 
     >>> e = torch.eye(3).double()
@@ -158,45 +131,37 @@ def plaquette(
     -0.0001
     """
     corners = (z, z + epsilon * mu, z + epsilon * (mu + nu), z + epsilon * nu, z)
-    sides = [arc(start, end) for start, end in pairwise(corners)]
-    return holonomy(form, sides, steps)
+    return transport(form, *(arc(start, end) for start, end in pairwise(corners)), steps=steps)
 
 
-def from_plaquette(
-    form: Form,
-    z: Float64[Tensor, "*N n"],
-    mu: Float64[Tensor, "*N n"],
-    nu: Float64[Tensor, "*N n"],
-    epsilon: float,
-) -> Float64[Tensor, "*N n n"]:
+def curvature_from_plaquette(
+    form: Form, z: Vectors, mu: Vectors, nu: Vectors, epsilon: float
+) -> Matrices:
     """R(μ, ν) + O(ε) from one loop, its skew part.
 
     >>> e = torch.eye(3).double()
-    >>> from_plaquette(sphere_form, *e, 1e-2)[1, 2].round(decimals=2).item()
+    >>> curvature_from_plaquette(sphere_form, *e, 1e-2)[1, 2].round(decimals=2).item()
     1.0
     """
     H = plaquette(form, z, mu, nu, epsilon)
     return -(H - H.mT) / (2 * epsilon**2)
 
 
-def from_clover(
-    form: Form,
-    z: Float64[Tensor, "*N n"],
-    mu: Float64[Tensor, "*N n"],
-    nu: Float64[Tensor, "*N n"],
-    epsilon: float,
-) -> Float64[Tensor, "*N n n"]:
+def curvature_from_clover(
+    form: Form, z: Vectors, mu: Vectors, nu: Vectors, epsilon: float
+) -> Matrices:
     """R(μ, ν) + O(ε²) from the four loops that meet at z: their odd errors cancel.
 
     >>> e = torch.eye(3).double()
-    >>> from_clover(sphere_form, *e, 1e-2)[1, 2].round(decimals=3).item()
+    >>> curvature_from_clover(sphere_form, *e, 1e-2)[1, 2].round(decimals=3).item()
     1.0
     """
     leaves = ((mu, nu), (nu, -mu), (-mu, -nu), (-nu, mu))
-    return sum(from_plaquette(form, z, x, y, epsilon) for x, y in leaves) / 4  # type: ignore[return-value]
+    loops = [curvature_from_plaquette(form, z, x, y, epsilon) for x, y in leaves]
+    return sum(loops[1:], loops[0]) / 4
 
 
-def wilson_loop(H: Float64[Tensor, "*N n n"], n: int | None = None) -> Float64[Tensor, "*N"]:
+def wilson_loop(H: Matrices, n: int | None = None) -> Scalars:
     """tr H / n of a loop: 1 - ε⁴ ‖R‖² / n + O(ε⁵). `n` is the full width when H is reduced.
 
     >>> round(wilson_loop(torch.eye(3).double(), n=576).item(), 6)
@@ -205,3 +170,16 @@ def wilson_loop(H: Float64[Tensor, "*N n n"], n: int | None = None) -> Float64[T
     m = H.shape[-1]
     n = m if n is None else n
     return 1 + (H.diagonal(dim1=-2, dim2=-1) - 1).sum(-1) / n
+
+
+def rotation_angle(R: Float[Tensor, "3 3"]) -> float:
+    """Angle of a rotation of R³ in [0, π] radians, by atan2(|axial part|, (tr - 1)/2).
+
+    atan2 and not acos, whose domain rounding can leave.
+
+    >>> rotation_angle(torch.eye(3) + torch.diag(torch.tensor([1e-7, 0.0, 0.0])))
+    0.0
+    """
+    Q = R.double()
+    axial = torch.stack([Q[2, 1] - Q[1, 2], Q[0, 2] - Q[2, 0], Q[1, 0] - Q[0, 1]]) / 2
+    return float(torch.atan2(axial.norm(), (Q.trace() - 1) / 2))

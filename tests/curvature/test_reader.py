@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from accelerate import cpu_offload
 from tests.curvature.tiny import WORDS, gpt2, llama, neox, tokenizer
 from torch import nn
 
-from tokenspace.curvature import curvature, encode, lens, load_reader, read, reader_of
+from tokenspace.curvature import curvature, encode, load_reader, read, reader_of
 from tokenspace.curvature.reader import NO_NORM
 from tokenspace.errors import ParameterError, SourceError
 
@@ -43,7 +44,7 @@ def test_of_any_family_the_final_norm_is_found_and_tying_is_said(model, norm, ti
     tokenizer().save_pretrained(tmp_path)
     for found in (reader_of(model), load_reader(tmp_path)):
         assert (found.norm, found.tied) == (norm, tied)
-        assert found.lens_error < 1e-5
+        assert found.logits_error < 1e-5
 
 
 def test_a_norm_that_is_not_found_is_asked_for():
@@ -70,32 +71,15 @@ def test_a_model_without_norm_can_be_said_to_have_none():
     model.model.norm = nn.Identity()
     with pytest.raises(ParameterError, match="norm='none'"):
         reader_of(model)
-    found = reader_of(model, norm=NO_NORM)
-    torch.testing.assert_close(lens(found, IDS[1])[-1], model(torch.tensor(IDS[1:2])).logits[0])
+    assert reader_of(model, norm=NO_NORM).logits_error < 1e-5
 
 
-def test_a_model_without_an_output_matrix_is_refused():
+def test_a_model_without_an_output_matrix_at_hand_is_refused():
     with pytest.raises(ParameterError, match="LlamaModel has no output matrix"):
         reader_of(llama().model)
-
-
-# --- logits of layers
-
-
-@pytest.mark.parametrize("model", [llama(), llama(tied=True), gpt2(), neox()])
-def test_the_last_layers_lens_is_the_model(model):
-    logits = model(torch.tensor(IDS[1:2])).logits[0].detach()
-    found = lens(reader_of(model), IDS[1])
-    assert found.shape == (3, len(IDS[1]), len(WORDS))
-    assert float((found[-1] - logits).abs().max()) < 1e-5
-
-
-def test_an_early_layer_is_normed_by_its_own_statistics():
-    model = llama()
-    state = model(torch.tensor(IDS[1:2]), output_hidden_states=True).hidden_states[0][0]
-    normed = state / (state.square().mean(-1, keepdim=True) + model.config.rms_norm_eps).sqrt()
-    expected = normed * model.model.norm.weight @ model.lm_head.weight.T
-    torch.testing.assert_close(lens(reader_of(model), IDS[1])[0], expected)
+    offloaded = cpu_offload(llama(), torch.device("cpu"))  # as device_map does with what has no room
+    with pytest.raises(ParameterError, match="output matrix of LlamaForCausalLM was left"):
+        reader_of(offloaded)
 
 
 # --- points
@@ -148,11 +132,6 @@ def test_two_tokens_of_one_row_are_left_out_by_name():
     assert found.points.excluded["v1 = v2"] >= 3
 
 
-def test_nothing_to_read_is_refused():
-    with pytest.raises(ParameterError, match="no tokens"):
-        read(reader_of(llama()), [[1], []])
-
-
 # --- BOS
 
 
@@ -162,12 +141,7 @@ def test_there_is_one_bos_or_none_whatever_the_tokenizer_does(adds_bos, text):
     found = reader_of(llama(), tokenizer(adds_bos))
     assert encode(found, [text], bos=True) == [[0, 1, 2, 3]]
     assert encode(found, [text], bos=False) == [[1, 2, 3]]
-
-
-def test_the_ids_are_in_the_result():
-    found = reader_of(llama(), tokenizer())
-    ids = encode(found, ["hello world!"], bos=True)
-    assert read(found, ids).ids == [[0, 1, 2, 3]]
+    assert read(found, [[0, 1, 2, 3]]).ids == [[0, 1, 2, 3]]  # the ids are in the result
 
 
 def test_a_bos_that_does_not_exist_and_an_empty_text_are_refused():
@@ -176,20 +150,11 @@ def test_a_bos_that_does_not_exist_and_an_empty_text_are_refused():
         encode(found, ["hello"], bos=True)
     with pytest.raises(ParameterError, match="'' has no tokens"):
         encode(found, [""], bos=False)
+    with pytest.raises(ParameterError, match="no tokens"):
+        read(reader_of(llama()), [[1], []])
 
 
 # --- loading
-
-
-def test_a_saved_model_is_read_again(tmp_path):
-    model = llama()
-    model.save_pretrained(tmp_path)
-    tokenizer().save_pretrained(tmp_path)
-    found = load_reader(tmp_path)
-    assert encode(found, ["the cat"], bos=True) == [[0, 4, 5]]
-    torch.testing.assert_close(
-        read(found, IDS).points.z, read(reader_of(model), IDS).points.z, rtol=0, atol=1e-6
-    )
 
 
 def test_a_model_spread_over_devices_in_its_own_type_reads_the_same(tmp_path):
