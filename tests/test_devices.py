@@ -10,14 +10,17 @@ from tests.curvature import tiny
 from tests.flow.two_processes import DATA
 from tests.flow.two_processes import model as flow_model
 from tests.pretended import pretended
-from tokenspace.curvature.generation import read
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tokenspace.curvature import curvature, reader_of
+from tokenspace.curvature import (
+    continue_greedily,
+    curvature,
+    read,
+    reader_of,
+    swap_divergence,
+)
 from tokenspace.curvature.chess.model import ChessRecipe, train_chess
-from tokenspace.curvature.reader import lens
-from tokenspace.curvature.sensitivity import continue_greedily, swap_divergence
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.sampling import Mechanism, plan, sample
 from tokenspace.flow.training import Settings
@@ -127,7 +130,7 @@ def geometry(device: str) -> Found:
     reading = read(reader, [[0, 3, 2, 5, 1], [0, 4]])
     found = curvature(reading.points)
     return {
-        "lens": lens(reader, [0, 3, 2]).cpu(),
+        "position": reading.position[reading.points.kept].cpu(),
         "curvature": found.norm().cpu(),
         "divergence": swap_divergence(reader, reading),
     }

@@ -2,12 +2,16 @@
 
 import pytest
 import torch
-from tests.curvature.draws import random_points
+from tests.curvature.draws import normal, random_points
 from tests.curvature.tiny import letter_gpt2, letter_llama, letter_reader
 
-from tokenspace.curvature.chess.board import board_tests, read_board, square_cosines, text_points
-from tokenspace.curvature.chess.games import facts, random_games, replay
+from tokenspace.curvature.chess.board import BoardPoints, read_board, square_cosines, text_points
+from tokenspace.curvature.chess.coupling import kappa
+from tokenspace.curvature.chess.games import facts, own_squares, random_games, replay
+from tokenspace.curvature.chess.model import facts_along
+from tokenspace.curvature.chess.probes import fit_probes, held_out
 from tokenspace.curvature.connection import curvature
+from tokenspace.curvature.points import assemble
 from tokenspace.errors import ParameterError
 
 
@@ -30,17 +34,39 @@ def test_points_carry_the_position_before_their_move(letters):
     assert len(some.points) == len(some)
 
 
-def test_means_by_matrix_and_by_pairs_agree():
+def test_similarity_is_the_cosine_of_mean_matrices():
     R = curvature(random_points(400, 5))
     label = torch.arange(400) % 63  # one square never comes up
-    found = square_cosines(R, label)
-    expected = cosines(R.gram_of_means(label, 64).numpy())
-    torch.testing.assert_close(*map(torch.from_numpy, (found, expected)), equal_nan=True)
+    means = torch.stack([R.dense()[label == square].mean(0) for square in range(64)]).flatten(1)
+    expected = torch.cosine_similarity(means[:, None], means[None], dim=-1)
+    torch.testing.assert_close(torch.from_numpy(square_cosines(R, label)), expected, equal_nan=True)
 
 
-def test_few_points_are_read_by_pairs():
-    R: Curvature = curvature(random_points(70, 5))
-    assert square_cosines(R, torch.arange(70) % 64).shape == (64, 64)
+def noise(seed, games=24, plies=20, n=40):
+    """States and rows of noise at the positions of some games."""
+    at = [facts_along(game) for game in random_games(games, seed, plies)]
+    holds = torch.cat(at)
+    game = torch.cat([torch.full((len(some),), i) for i, some in enumerate(at)])
+    place = torch.cat([torch.arange(len(some)) for some in at])
+    h, v1, v2 = normal(3, len(holds), n, seed=seed)
+    half, ids = torch.full((len(holds),), 0.4).double(), torch.arange(len(holds))
+    points = assemble(h, v1, v2, (half, half), (ids, ids))
+    squares = torch.stack([ids % 64, (ids + 1) % 64], dim=1)
+    return BoardPoints(points, game, place, holds, squares, ids)
+
+
+def test_world_vectors_are_fitted_on_games_whose_curvature_is_not_read():
+    """Of states that are noise, κ is that of any plane: 2/n. Fitted on the same states it is more,
+    since a world vector leans towards the states that it was fitted on."""
+    at = noise(0)
+    reading, fit = read_board(at, least=20), at[~held_out(at.game, 0.5, 0)]
+    assert set(reading.held.game.tolist()).isdisjoint(fit.game.tolist())
+    expected = fit_probes(fit.points.z, fit.holds[:, reading.fact]).world
+    torch.testing.assert_close(reading.world, expected)
+    own = fit_probes(reading.held.points.z, own_squares(reading.held.holds)).world
+    leaked = kappa(curvature(reading.held.points).plane(), own[own.norm(dim=1) > 0])
+    assert float(reading.on_square.nanmean()) < float(leaked.mean())
+    assert float(reading.kappa.mean()) == pytest.approx(2 / 40, rel=0.15)
 
 
 def test_too_few_games_are_said(letters):

@@ -6,10 +6,9 @@ import chess
 import pytest
 import torch
 from safetensors.torch import save_file
-from tokenspace.curvature.generation import read
 from typer.testing import CliRunner
 
-from tokenspace.curvature.chess.games import FACTS, games_of, random_games
+from tokenspace.curvature.chess.games import FACTS, Fact, games_of, random_games
 from tokenspace.curvature.chess.model import (
     BOS,
     PACKAGED,
@@ -24,6 +23,7 @@ from tokenspace.curvature.chess.model import (
     untrained_chess,
 )
 from tokenspace.curvature.connection import curvature
+from tokenspace.curvature.generation import read
 from tokenspace.curvature.reader import reader_of
 from tokenspace.errors import ParameterError, SourceError
 
@@ -72,10 +72,13 @@ def test_promoting_to_a_knight_is_refused():
 def test_facts_lie_beside_tokens():
     game = games_of("1. e4 e5 *")[0]
     along = facts_along(game)
-    names = [{str(f) for f, holds in zip(FACTS, row, strict=True) if holds} for row in along]
+    held = [{f for f, holds in zip(FACTS, row, strict=True) if holds} for row in along]
+    white, black = (
+        Fact(chess.Piece.from_symbol(s), q) for s, q in (("P", chess.E4), ("p", chess.E5))
+    )
     assert len(along) == len(tokens_of(game))
-    assert ["white pawn on e4" in row for row in names] == [False, False, True, True, True]
-    assert ["black pawn on e5" in row for row in names] == [False, False, False, False, True]
+    assert [white in row for row in held] == [False, False, True, True, True]
+    assert [black in row for row in held] == [False, False, False, False, True]
 
 
 def test_the_loss_leaves_out_what_fills_up():

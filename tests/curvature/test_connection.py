@@ -239,8 +239,9 @@ V9 = normal(9, 5, seed=20)
 H9, X9, Y9 = normal(3, 5, seed=21)
 
 
-def test_the_companion_curvature_has_factor_one_and_the_naive_one_minus_three(step=1e-4):
+def test_the_companion_curvature_has_factor_one_and_the_naive_one_minus_three():
     """The multiple of du(v)∧du(w) that -dω + ω∧ω is, with dω by central differences."""
+    step = 1e-4
 
     def d(v, w):
         ahead, behind = (companion_form(H9 + s * step * v, V9, w) for s in (1, -1))

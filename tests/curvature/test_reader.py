@@ -3,7 +3,7 @@
 import pytest
 import torch
 from accelerate import cpu_offload
-from tests.curvature.tiny import WORDS, gpt2, llama, neox, tokenizer
+from tests.curvature.tiny import gpt2, llama, neox, tokenizer
 from torch import nn
 
 from tokenspace.curvature import curvature, encode, load_reader, read, reader_of
@@ -77,7 +77,9 @@ def test_a_model_without_norm_can_be_said_to_have_none():
 def test_a_model_without_an_output_matrix_at_hand_is_refused():
     with pytest.raises(ParameterError, match="LlamaModel has no output matrix"):
         reader_of(llama().model)
-    offloaded = cpu_offload(llama(), torch.device("cpu"))  # as device_map does with what has no room
+    offloaded = cpu_offload(
+        llama(), torch.device("cpu")
+    )  # as device_map does with what has no room
     with pytest.raises(ParameterError, match="output matrix of LlamaForCausalLM was left"):
         reader_of(offloaded)
 

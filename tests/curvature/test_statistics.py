@@ -9,24 +9,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import pearsonr, rankdata
+from scipy.stats import spearmanr
 from tests.curvature.draws import normal, random_points
 
-from tokenspace.curvature.chess.board import (
-    FILE,
-    RANK,
-    against,
-    cosines,
-    game_permutation,
-    holm,
-    king_distance,
-    mantel,
-    mantel_test,
-    purity,
-    purity_test,
-    quadrants,
-    square_permutations,
-)
 from tokenspace.curvature.chess.coupling import (
     by_piece,
     by_square,
@@ -38,6 +23,20 @@ from tokenspace.curvature.chess.coupling import (
     rotated_cosine,
 )
 from tokenspace.curvature.chess.games import VALUES
+from tokenspace.curvature.chess.statistics import (
+    FILE,
+    RANK,
+    cosines,
+    exchanged_games,
+    holm,
+    king_distance,
+    mantel,
+    mantel_test,
+    permutation_test,
+    purity,
+    quadrants,
+    square_permutations,
+)
 from tokenspace.curvature.connection import curvature
 from tokenspace.errors import ParameterError
 
@@ -63,18 +62,23 @@ def test_s8xs8_keeps_files_and_ranks_whole_and_s64_does_not():
         square_permutations(1, 0, "S9")
 
 
-def test_mantel_is_the_correlation_of_ranks_over_pairs():
+@pytest.mark.parametrize("unknown", [[], [5, 30]])
+def test_mantel_is_the_correlation_of_ranks_over_pairs_and_so_is_its_null(unknown):
+    """Squares that never came up are left out, whichever squares they are after a permutation."""
     x = gram(np.random.default_rng(0).normal(size=(64, 5)))
-    pairs = [(x[i, j], KING[i, j]) for i, j in itertools.combinations(range(64), 2)]
-    expected = pearsonr(*(rankdata(side) for side in zip(*pairs, strict=True))).statistic
-    assert mantel(x, KING) == pytest.approx(expected)
+    x[unknown], x[:, unknown] = np.nan, np.nan
+    pairs = [p for p in itertools.combinations(range(64), 2) if not set(p) & set(unknown)]
 
+    def expected(distance):
+        both = zip(*[(x[i, j], distance[i, j]) for i, j in pairs], strict=True)
+        return spearmanr(*both).statistic
 
-def test_mantel_leaves_out_squares_that_never_came_up():
-    x = -1.0 * KING
-    x[5], x[:, 5] = np.nan, np.nan
-    assert mantel(x, KING) == pytest.approx(-1)
-    assert mantel_test(x, KING, draws=19, seed=0).p == pytest.approx(1 / 20)
+    assert mantel(x, KING) == pytest.approx(expected(KING))
+    for group in ("S8xS8", "S64"):
+        found = mantel_test(x, KING, 5, 3, group)
+        moved = square_permutations(5, 3, group)
+        assert found.value == pytest.approx(expected(KING))
+        np.testing.assert_allclose(found.null, [expected(KING[np.ix_(p, p)]) for p in moved])
 
 
 def additive(seed, n=40):
@@ -97,24 +101,33 @@ def test_p_is_uniform_when_nothing_is_there():
 
 
 def test_p_counts_the_statistic_itself_and_both_sides():
-    assert against(9.0, [-1.0, 0.0, 1.0]).p == against(-9.0, [-1.0, 0.0, 1.0]).p == 0.25
-    assert against(0.0, [0.0] * 9).p == 1
+    null = [-1.0, 0.0, 1.0]
+    assert permutation_test(9.0, null).p == permutation_test(-9.0, null).p == 0.25
+    assert permutation_test(0.0, [0.0] * 9).p == 1
 
 
 def test_purity_of_quadrants_and_of_noise():
     centres = np.eye(4)[quadrants()] + 0.01 * np.random.default_rng(0).normal(size=(64, 4))
-    found = purity_test(gram(centres), quadrants(), draws=19, seed=0)
-    assert found.value == 1
-    assert found.p == pytest.approx(1 / 20)
-    noise = purity_test(gram(additive(0)), quadrants(), draws=19, seed=0)
-    assert noise.value < 0.85
-    assert noise.p > 0.05
-
-
-def test_purity_without_some_squares():
+    noise = gram(additive(0))
+    moved = [quadrants()[p] for p in square_permutations(19, 0)]
+    for near, pure in ((gram(centres), True), (noise, False)):
+        found = purity(near, quadrants())
+        p = permutation_test(found, (purity(near, region) for region in moved)).p
+        assert (found == 1, found > 0.85, p <= 0.05) == (pure,) * 3
     same = (quadrants()[:, None] == quadrants()).astype(float)
-    same[3], same[:, 3] = np.nan, np.nan
+    same[3], same[:, 3] = np.nan, np.nan  # a square that never came up
     assert purity(same, quadrants()) == 1
+
+
+def test_purity_is_that_of_average_linkage():
+    """Squares in a chain, by hand: single linkage would join what a chain joins."""
+    place = np.array([0.0, 1.0, 2.1, 3.3, 4.6])  # each step longer than the last
+    near = np.full((64, 64), np.nan)
+    near[:5, :5] = 1 - np.abs(place[:, None] - place) / 10
+    region = np.zeros(64, int)
+    region[[2, 3, 4]] = 1
+    # average: {0, 1}, {2, 3}, then {2, 3, 4} at 1.9 before {0, 1, 2, 3} at 2.2; single: that one
+    assert purity(near, region) == 1
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.001, 0.2))
@@ -135,18 +148,18 @@ def test_holm_rejects_what_its_steps_reject(p, alpha):
 @settings(max_examples=30)
 def test_whole_games_are_exchanged(games, seed):
     length = np.random.default_rng(seed).integers(1, 5, games)
-    game = np.repeat(np.arange(games), length)
-    place = np.concatenate([np.arange(n) for n in length])
-    rows, partners = game_permutation(game, place, seed)
-    assert (place[rows] == place[partners]).all()
-    pairs = set(zip(game[rows], game[partners], strict=True))
-    assert len(pairs) == len({g for g, _ in pairs}) == len({g for _, g in pairs})
-    assert all(g != other for g, other in pairs)
+    game = torch.arange(games).repeat_interleave(torch.from_numpy(length))
+    place = torch.cat([torch.arange(n) for n in length])
+    for rows, partners in exchanged_games(game, place, 2, seed):
+        assert torch.equal(place[rows], place[partners])
+        pairs = set(zip(game[rows].tolist(), game[partners].tolist(), strict=True))
+        assert len(pairs) == len({g for g, _ in pairs}) == len({g for _, g in pairs})
+        assert all(g != other for g, other in pairs)
 
 
 def test_one_game_cannot_be_exchanged():
     with pytest.raises(ParameterError, match="read more games"):
-        game_permutation(np.zeros(3, int), np.arange(3), 0)
+        next(exchanged_games(torch.zeros(3).long(), torch.arange(3), 1, 0))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -159,7 +172,7 @@ def test_rotated_directions_are_alike_in_any_plane(seed):
 
 def test_the_rotated_cosine_is_that_of_the_vectors_rw():
     R, world = curvature(random_points(3, 9)), normal(5, 9, seed=1)
-    turned = [R.apply(w.expand(3, -1)) for w in world]
+    turned = [(R.dense() @ w) for w in world]
     pairs = [
         torch.nn.functional.cosine_similarity(x, y, dim=-1).abs()
         for x, y in itertools.combinations(turned, 2)
@@ -196,6 +209,19 @@ def test_coupling_is_found_where_it_is(seed):
     ):
         assert found.value > found.null.max()
         assert found.p == pytest.approx(1 / 40)
+
+
+def test_the_null_of_squares_permutes_squares_and_not_points():
+    """One point whose two squares stand out: of 2,016 pairs of squares only its own is as high."""
+    on_square = torch.ones(1, 64).double()
+    on_square[0, [10, 20]] = 9.0
+    found = coupling_test(on_square, torch.tensor([[10, 20]]), 99, 0, "S64")
+    expected = [
+        coupling_ratio(on_square, torch.from_numpy(p)[torch.tensor([[10, 20]])])
+        for p in square_permutations(99, 0, "S64")
+    ]
+    np.testing.assert_allclose(found.null, expected)
+    assert found.p < 0.05
 
 
 def test_coupling_is_not_found_where_it_is_not():

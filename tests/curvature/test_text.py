@@ -1,6 +1,7 @@
-"""A text of one's own, read from the command line: against the model itself and the closed form."""
+"""A text of one's own, and its points in words: against the model itself and the closed form."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,17 @@ from tests.curvature.tiny import WORDS, gpt2, llama, tokenizer
 from typer.testing import CliRunner
 
 from tokenspace.cli import app
-from tokenspace.curvature import read_sentence, reader_of
+from tokenspace.curvature import (
+    check_text,
+    curvature,
+    describe_points,
+    encode,
+    read,
+    read_sentence,
+    readable,
+    reader_of,
+    untrained_reader,
+)
 from tokenspace.errors import ParameterError
 
 
@@ -74,13 +85,15 @@ def test_tokens_that_the_model_adds_are_its_likeliest() -> None:
         assert point["next"] == point["first"]
 
 
-@pytest.mark.parametrize(
-    ("text", "more", "said"),
-    [(" ", 0, "the text is blank"), ("cat " * 70, 0, "beyond the model's window of 64")],
-)
-def test_a_text_that_cannot_be_read_is_refused(text: str, more: int, said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
-        read_sentence(reader_of(gpt2(), tokenizer()), text, more=more)
+def test_a_text_that_cannot_be_read_is_refused_without_a_model_where_it_can_be() -> None:
+    for text, said in ((" ", "the text is blank"), ("cat \ud800", "character 5 .* U\\+D800")):
+        with pytest.raises(ParameterError, match=said):
+            check_text(text)
+        with pytest.raises(ParameterError, match=said):
+            read_sentence(reader_of(gpt2(), tokenizer()), text)
+    check_text("猫 🐈")
+    with pytest.raises(ParameterError, match="beyond the model's window of 64"):
+        read_sentence(reader_of(gpt2(), tokenizer()), "cat " * 70)
 
 
 def test_a_model_that_is_none_is_said_without_a_traceback(tmp_path: Path) -> None:
@@ -96,3 +109,69 @@ def test_a_model_saved_without_its_tokenizer_says_what_to_save(tmp_path: Path) -
     assert done.exit_code == 1
     assert "holds no tokenizer" in done.stderr
     assert "tokenizer.save_pretrained(folder)" in done.stderr
+
+
+# --- points in words
+
+TEXTS = ["the cat sat on the mat", "a dog, the dog and one more dog"]
+
+
+def test_points_are_told_in_their_own_text_with_the_geometry_of_the_vectors() -> None:
+    reader = untrained_reader(TEXTS, seed=3)
+    reading = read(reader, encode(reader, TEXTS, bos=True))
+    points, R = reading.points, curvature(reading.points).dense()
+    told = [describe_points(reading, reader.tokenizer, text) for text in (0, 1)]
+    for ids, mine in zip(reading.ids, told, strict=True):
+        words = [reader.tokenizer.decode([token]) for token in ids]
+        assert [p.after for p in mine] == words
+        assert [p.next for p in mine] == [*words[1:], None]
+        assert [p.position for p in mine] == list(range(len(ids)))
+    for i, point in enumerate(p for mine in told for p in mine):
+        v = torch.stack([points.v1[i], points.v2[i]])
+        a, b = v / v.norm(dim=1, keepdim=True)
+        inside = v.T @ torch.linalg.lstsq(v.T, points.z[i][:, None]).solution[:, 0]
+        assert math.isclose(point.angle, math.acos(float(a @ b)), rel_tol=1e-9)
+        assert math.isclose(point.across, float(inside @ (a - b) / (a - b).norm()), abs_tol=1e-9)
+        assert math.isclose(point.along, float(inside @ (a + b) / (a + b).norm()), abs_tol=1e-9)
+        size = float((R[i].square().sum() / 2).sqrt())
+        assert math.isclose(point.norm, size, rel_tol=1e-9)
+        assert math.isclose(math.hypot(point.linear, point.quadratic), size, rel_tol=1e-9)
+        assert math.isclose(point.q, 4 * point.p1 * point.p2)
+
+
+class Words:
+    """A tokenizer of given words, or of given bytes, which stand for a letter together."""
+
+    def __init__(self, *words: str | bytes) -> None:
+        self.words = [word if isinstance(word, bytes) else word.encode() for word in words]
+
+    def decode(self, ids: list[int]) -> str:
+        return b"".join(self.words[i] for i in ids).decode(errors="replace")
+
+    def convert_ids_to_tokens(self, token: int) -> str:
+        return f"piece{token}"
+
+
+@pytest.mark.parametrize(
+    ("word", "seen"),
+    [
+        (" the", " the"),
+        ("\n\n", "↵↵"),
+        ("  ", "␣␣"),
+        ("", "⟨piece0⟩"),
+        ("\N{REPLACEMENT CHARACTER}", "⟨piece0⟩"),
+        ("a\N{ZERO WIDTH SPACE}b", "a⟨U+200B⟩b"),
+        ("\N{NO-BREAK SPACE}", "⟨U+00A0⟩"),
+        ("<|endoftext|>", "<|endoftext|>"),
+    ],
+)
+def test_what_cannot_be_seen_is_named(word: str, seen: str) -> None:
+    assert readable(Words(word), 0) == seen
+
+
+@pytest.mark.parametrize("text", ["猫が座る", "سلام", "good 🐈!", "naïve"])
+def test_a_letter_in_pieces_is_shown_with_its_last_piece(text: str) -> None:
+    pieces = Words(*(bytes([byte]) for byte in text.encode()))
+    shown = [readable(pieces, k, range(k)) for k in range(len(pieces.words))]
+    assert "".join(word for word in shown if "piece" not in word).replace("␣", " ") == text
+    assert len([word for word in shown if "piece" not in word]) == len(text)

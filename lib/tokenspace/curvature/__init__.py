@@ -10,19 +10,16 @@ from tokenspace.curvature.connection import (
     one_form,
 )
 from tokenspace.curvature.frames import Frame, apply_bivector, frame, tangent, wedge
+from tokenspace.curvature.generation import Reading, continue_greedily, encode, read
 from tokenspace.curvature.points import REASONS, Points, assemble, join, points_of
 from tokenspace.curvature.reader import Reader, load_reader, reader_of, untrained_reader
 from tokenspace.curvature.sensitivity import READOUTS, jensen_shannon, swap_divergence, swap_table
 from tokenspace.curvature.softmax import charge, covariance_times, entropy, mean, sampling_error
 from tokenspace.curvature.statistics import interval_over_texts, rank_correlation, shift_null
 from tokenspace.curvature.text import (
-    Reading,
     TextPoint,
     check_text,
-    continue_greedily,
     describe_points,
-    encode,
-    read,
     read_sentence,
     readable,
 )

@@ -13,8 +13,8 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from tokenspace.curvature.connection import curvature
+from tokenspace.curvature.generation import Reading, read
 from tokenspace.curvature.reader import Reader
-from tokenspace.curvature.text import Reading, read
 from tokenspace.errors import ParameterError
 
 READOUTS = ("q", "norm", "norm at q = 1", "entropy", "row distance")

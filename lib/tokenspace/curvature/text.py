@@ -1,37 +1,20 @@
 """A text as a model reads it: after each token the two candidates, their charge, the curvature."""
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
-from jaxtyping import Int64
-from torch import Tensor
 from torch.nn.functional import normalize
 
 from tokenspace.curvature.connection import curvature_norm
 from tokenspace.curvature.frames import dot, frame
-from tokenspace.curvature.points import Points, join, points_of
-from tokenspace.curvature.reader import Reader, run
+from tokenspace.curvature.generation import Reading, continue_greedily, encode, read
+from tokenspace.curvature.reader import Reader
 from tokenspace.errors import ParameterError
 
 SIGNS = {"\n": "↵", "\t": "⇥", "\r": "␍"}
 PIECES = 3  # tokens before the last piece of a letter, at most: UTF-8 takes four bytes
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The points of some texts: of point i among all read, `text[i]` and `position[i]`.
-
-    `ids` are the token ids as the model saw them, so that a BOS can be seen or missed.
-    `points.kept` numbers the points that have a curvature. All tensors lie on one device.
-    """
-
-    points: Points
-    ids: list[list[int]]
-    text: Int64[Tensor, " M"]
-    position: Int64[Tensor, " M"]
 
 
 @dataclass(frozen=True)
@@ -79,72 +62,6 @@ def check_text(text: str) -> None:
         ) from error
 
 
-def encode(reader: Reader, texts: Sequence[str], *, bos: bool) -> list[list[int]]:
-    """Token ids with exactly one BOS in front, or with none, whatever the tokenizer's own habit.
-
-    Raises ParameterError when a BOS is asked of a tokenizer that has none, or a text is empty.
-
-    >>> from tokenspace.curvature import untrained_reader
-    >>> encode(untrained_reader(["the cat"]), ["the cat"], bos=True)
-    [[0, 2, 1]]
-    """
-    mark = reader.tokenizer.bos_token_id
-    if bos and mark is None:
-        raise ParameterError("This tokenizer has no BOS token: take bos=False.")
-    found = []
-    for text in texts:
-        ids = list(reader.tokenizer(text, add_special_tokens=False)["input_ids"])
-        while mark is not None and ids[:1] == [mark]:  # some write it whatever one asks
-            del ids[0]
-        ids = [mark, *ids] if bos else ids
-        if not ids:
-            raise ParameterError(f"The text {text!r} has no tokens, so nothing is read from it.")
-        found.append(ids)
-    return found
-
-
-def read(
-    reader: Reader, ids: Sequence[Sequence[int]], *, centre: bool = False, tokens: int = 128
-) -> Reading:
-    """The generation points of texts in token ids: one a position, in the order of the texts.
-
-    `tokens` bounds how many are run at once (more for one longer text): their logits are
-    tokens × V numbers. `centre` takes the mean row off the candidates' rows.
-
-    >>> from tokenspace.curvature import untrained_reader
-    >>> len(read(untrained_reader(["the cat sat"]), [[1, 2, 3], [2, 1]]).points)
-    5
-    """
-    if not ids or not all(len(row) for row in ids):
-        raise ParameterError(f"{len(ids)} texts, of which some have no tokens: nothing to read.")
-    parts, device = [], reader.model.device
-    for batch in _batches(ids, tokens):
-        width = max(map(len, batch))
-        padded = torch.tensor([[*row, *[0] * (width - len(row))] for row in batch], device=device)
-        real = torch.arange(width)[None] < torch.tensor([len(row) for row in batch])[:, None]
-        state, logits = run(reader.model, padded, real.to(device).long())  # (N, L, n), (N, L, V)
-        real = real.to(state.device)
-        # a few at a time, since fp64 copies of the logits are made: of one long text there are many
-        for some, theirs in zip(state[real].split(tokens), logits[real].split(tokens), strict=True):
-            parts.append(points_of(some, theirs, reader.rows, centre=centre))
-    points = join(parts)
-    text = torch.cat([torch.full((len(row),), i) for i, row in enumerate(ids)])
-    position = torch.cat([torch.arange(len(row)) for row in ids])
-    there = points.kept.device
-    return Reading(points, [list(row) for row in ids], text.to(there), position.to(there))
-
-
-def _batches(ids: Sequence[Sequence[int]], tokens: int) -> Iterator[Sequence[Sequence[int]]]:
-    """Consecutive texts whose padded size stays within `tokens`; one text at least."""
-    start = 0
-    while start < len(ids):
-        end, width = start + 1, len(ids[start])
-        while end < len(ids) and max(width, len(ids[end])) * (end + 1 - start) <= tokens:
-            width, end = max(width, len(ids[end])), end + 1
-        yield ids[start:end]
-        start = end
-
-
 def describe_points(reading: Reading, tokenizer: Any, text: int = 0) -> list[TextPoint]:
     """The points of one text of a reading, in order, in words and numbers.
 
@@ -174,10 +91,10 @@ def describe_points(reading: Reading, tokenizer: Any, text: int = 0) -> list[Tex
     words = [readable(tokenizer, token, ids[:k]) for k, token in enumerate(ids)]
     follows = [*words[1:], None]
     found = []
-    for i, read in enumerate(points.kept.tolist()):
-        if int(reading.text[read]) != text:
+    for i, number in enumerate(points.kept.tolist()):
+        if int(reading.text[number]) != text:
             continue
-        here = int(reading.position[read])
+        here = int(reading.position[number])
         first, second = (
             readable(tokenizer, int(top[i]), ids[: here + 1]) for top in (points.top1, points.top2)
         )
@@ -241,25 +158,3 @@ def read_sentence(reader: Reader, text: str, *, more: int = 0) -> dict[str, Any]
     words = [readable(reader.tokenizer, token, ids[0][:k]) for k, token in enumerate(ids[0])]
     found = [asdict(point) for point in describe_points(reading, reader.tokenizer)]
     return {"tokens": words, "points": found, "excluded": reading.points.excluded}
-
-
-@torch.no_grad()
-def continue_greedily(reader: Reader, ids: Sequence[Sequence[int]], length: int) -> list[list[int]]:
-    """Each text with `length` likeliest tokens appended, or fewer when the model ends it.
-
-    >>> from tokenspace.curvature import untrained_reader
-    >>> continue_greedily(untrained_reader(["the cat sat"]), [[1, 2]], 3)[0][:2]
-    [1, 2]
-    """
-    found = []
-    for row in ids:
-        start = torch.tensor([list(row)], device=reader.model.device)  # (1, L)
-        out = reader.model.generate(
-            start,
-            attention_mask=torch.ones_like(start),
-            max_new_tokens=length,
-            do_sample=False,
-            pad_token_id=0,
-        )
-        found.append([int(i) for i in out[0]])
-    return found

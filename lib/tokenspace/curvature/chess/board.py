@@ -36,9 +36,9 @@ from tokenspace.curvature.chess.statistics import (
     square_permutations,
 )
 from tokenspace.curvature.connection import Curvature, curvature
+from tokenspace.curvature.generation import read
 from tokenspace.curvature.points import Points
 from tokenspace.curvature.reader import Reader
-from tokenspace.curvature.text import read
 from tokenspace.errors import ParameterError
 
 FACT_KIND = torch.tensor([0 if fact.piece is None else fact.piece.piece_type for fact in FACTS])
