@@ -45,6 +45,12 @@ def test_two_tokens_on_a_line_carry_one_bit():
     assert float(nll_bound(gammas, errors)) == pytest.approx(math.log(2), rel=2e-3)
 
 
+def test_beyond_the_last_level_the_error_counts_as_constant():
+    """½ ∫ c exp(-γ) dγ from 0 on is c/2, of which a grid up to 1 holds 63 %."""
+    gammas = torch.linspace(0, 1, 200, dtype=torch.float64)
+    assert float(nll_bound(gammas, torch.full_like(gammas, 3.0))) == pytest.approx(1.5, rel=1e-4)
+
+
 def test_the_oracle_s_squared_errors_give_the_entropy():
     entropy, _ = SOURCE.entropy(16, 500, generator())
     agrees(nll_bound(GAMMAS, curve(SOURCE.oracle(E), n=1500)), entropy, 0.005)

@@ -89,7 +89,6 @@ def test_autoregression_samples_what_it_scores():
     assert float(law.sum()) == pytest.approx(1, abs=1e-5)
     found = bigrams(model.generate(8000, 2, 2, seeded()), 3).flatten()
     assert torch.allclose(found, law, atol=0.02)
-    assert len(model.generate(20, 2, 2, seeded(), temperature=0.0).unique(dim=0)) == 1
 
 
 @pytest.mark.parametrize(
@@ -99,10 +98,6 @@ def test_autoregression_samples_what_it_scores():
         (lambda: build("autoregressive", E, TIMES, **SHAPE).generate(1, 5, 4, seeded()), "nfe = 4"),
         (lambda: build("masked", E, TIMES, **SHAPE).generate(1, 5, 0, seeded()), "nfe = 0"),
         (lambda: build("hull", E, TIMES, **SHAPE).generate(1, 5, 1, seeded()), "nfe = 1 is below"),
-        (
-            lambda: build("masked", E, TIMES, **SHAPE).generate(1, 5, 2, seeded(), -1.0),
-            "temperature = -1.0",
-        ),
     ],
 )
 def test_bad_settings_are_refused(make, message):

@@ -32,10 +32,11 @@ def zero_head(x, gamma, c):
 
 
 @pytest.mark.parametrize("kind", ["orthonormal", "gaussian"])
-def test_an_untrained_hull_is_the_context_free_mean(kind):
-    E, x = embeddings(V, D, 0, kind), noise(3, 5, D)
-    hull = Hull(zero_head, E)(x, GAMMA, torch.zeros_like(x))
-    expected = context_free(x, GAMMA, E, torch.full((V,), 1 / V))
+@pytest.mark.parametrize("prior", [[1 / V] * V, [0.4, 0.3, 0.1, 0.1, 0.05, 0.05]])
+def test_a_hull_of_a_constant_network_is_the_context_free_mean(kind, prior):
+    E, x, prior = embeddings(V, D, 0, kind), noise(3, 5, D), torch.tensor(prior)
+    hull = Hull(lambda x, gamma, c: prior.log().expand(3, 5, V), E)(x, GAMMA, torch.zeros_like(x))
+    expected = context_free(x, GAMMA, E, prior)
     torch.testing.assert_close(hull.mean, expected.mean, atol=1e-5, rtol=0)
 
 
@@ -55,14 +56,6 @@ def test_the_shortcut_is_the_exact_kernel_for_rows_of_one_norm_only():
         )
         close = torch.allclose(short.softmax(-1), exact.softmax(-1), atol=1e-4)
         assert close == same
-
-
-def test_a_constant_network_is_a_prior():
-    prior = torch.tensor([0.4, 0.3, 0.1, 0.1, 0.05, 0.05])
-    E, x = embeddings(V, D, 0), noise(3, 5, D)
-    hull = Hull(lambda x, gamma, c: prior.log().expand(3, 5, V), E)(x, GAMMA, torch.zeros_like(x))
-    expected = context_free(x, GAMMA, E, prior)
-    torch.testing.assert_close(hull.mean, expected.mean, atol=1e-5, rtol=0)
 
 
 def test_the_jacobian_of_the_mean_is_the_covariance_of_the_tokens():
@@ -86,9 +79,9 @@ def test_one_hot_rows_and_a_random_rotation_of_them_predict_the_same_tokens():
 
 
 def test_the_hull_keeps_double_inputs_double_and_raises_half_networks():
-    E = embeddings(V, D, 0)
+    E = noise(V, D)  # without the kernel rows may have any norm
     x, half = noise(3, 5, D).double(), lambda x, gamma, c: zero_head(x, gamma, c).bfloat16()
-    assert Hull(zero_head, E)(x, GAMMA, x).mean.dtype == torch.float64
+    assert Hull(zero_head, embeddings(V, D, 0))(x, GAMMA, x).mean.dtype == torch.float64
     assert Hull(half, E, skip=False)(x.float(), GAMMA, x).mean.dtype == torch.float32
 
 
@@ -99,22 +92,10 @@ def test_the_hull_is_not_rounded_by_autocast():
     torch.testing.assert_close(inside.mean, Hull(zero_head, E)(x, GAMMA, x).mean)
 
 
-def test_without_the_skip_rows_may_have_any_norm():
-    hull = Hull(zero_head, noise(V, D), skip=False)
-    assert hull(noise(3, 5, D), GAMMA, noise(3, 5, D)).mean.shape == (3, 5, D)
-
-
 def test_a_trainable_table_is_a_parameter_and_a_fixed_one_is_not():
     assert not list(Hull(zero_head, embeddings(V, D, 0)).parameters())
     table = torch.nn.Parameter(embeddings(V, D, 0))
     assert [id(p) for p in Hull(zero_head, table).parameters()] == [id(table)]
-
-
-def test_equal_rows_have_no_loss():
-    """The collapse that a trainable table ends in under the squared error alone."""
-    E = torch.ones(V, D)
-    mean = Hull(zero_head, E)(noise(3, 5, D), GAMMA, noise(3, 5, D)).mean
-    torch.testing.assert_close(mean, E[torch.zeros(3, 5, dtype=torch.long)])
 
 
 def test_unconstrained_means_are_rounded_to_the_nearest_row():
@@ -142,64 +123,60 @@ def test_rows_have_norm_root_d(kind, d):
 # --- refused
 
 
-def test_more_orthogonal_rows_than_dimensions_are_refused():
-    with pytest.raises(ParameterError, match="6 orthogonal rows don't fit in d = 5"):
-        embeddings(6, 5, 0)
+def changed(tensor, at, value):
+    tensor = tensor.clone()
+    tensor[at] = value
+    return tensor
 
 
-def test_rows_of_unequal_norm_are_refused_where_the_shortcut_needs_equal_ones():
-    E = embeddings(V, D, 0)
-    E[4] *= 1.1
-    with pytest.raises(TableError, match=r"from 2\.828 .* to 3\.111 \(row 4\).*skip=False"):
-        Hull(zero_head, E)
+ROWS, LOGITS = embeddings(V, D, 0), torch.zeros(2, 3, 4)
+LEFT_ONE = changed(LOGITS, (0, 0, slice(3)), -math.inf)  # one token is left: fine
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_rows_that_are_not_finite_are_named(value):
-    E = embeddings(V, D, 0)
-    E[2, 3] = value
-    with pytest.raises(TableError, match=r"1 of 6 rows of E aren't finite: rows \[2\]"):
-        check_rows(E)
-
-
-def test_rows_of_zero_are_refused():
-    with pytest.raises(TableError, match="one norm above 0"):
-        check_rows(torch.zeros(3, 4))
-
-
-def test_rows_rounded_to_half_precision_are_no_longer_of_one_norm():
-    with pytest.raises(TableError, match="in fp32"):
-        check_rows(embeddings(50, 64, 0, "gaussian").bfloat16().float())
-
-
-def test_a_row_that_is_masked_everywhere_is_named():
-    logits = torch.zeros(2, 3, 4)
-    logits[1, 2] = -math.inf
-    logits[0, 0, :3] = -math.inf  # one token is left: fine
-    with pytest.raises(ParameterError, match=r"1 of 6 rows .*-inf everywhere: at \[\[1, 2\]\]"):
-        check_logits(logits)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: embeddings(6, 5, 0), "6 orthogonal rows don't fit in d = 5"),
+        (
+            lambda: Hull(zero_head, changed(ROWS, 4, 1.1 * ROWS[4])),
+            r"from 2\.828 .* to 3\.111 \(row 4\).*skip=False",
+        ),
+        (
+            lambda: check_rows(changed(ROWS, (2, 3), math.nan)),
+            r"1 of 6 .*aren't finite: rows \[2\]",
+        ),
+        (
+            lambda: check_rows(changed(ROWS, (2, 3), math.inf)),
+            r"1 of 6 .*aren't finite: rows \[2\]",
+        ),
+        (lambda: check_rows(torch.zeros(3, 4)), "one norm above 0"),
+        (lambda: check_rows(embeddings(50, 64, 0, "gaussian").bfloat16().float()), "in fp32"),
+        (
+            lambda: check_logits(changed(LEFT_ONE, (1, 2), -math.inf)),
+            r"1 of 6 rows .*-inf everywhere: at \[\[1, 2\]\]",
+        ),
+        (
+            lambda: check_logits(changed(LOGITS, (1, 2, 3), math.nan)),
+            r"NaN or \+inf: at \[\[1, 2\]\]",
+        ),
+        (
+            lambda: check_logits(changed(LOGITS, (1, 2, 3), math.inf)),
+            r"NaN or \+inf: at \[\[1, 2\]\]",
+        ),
+        (lambda: check_logits(torch.softmax(noise(4, 7), -1)), "are probabilities"),
+    ],
+)
+def test_what_no_softmax_or_kernel_can_take_is_refused_and_named(make, message):
+    check_logits(LEFT_ONE)
+    with pytest.raises((ParameterError, TableError), match=message):
+        make()
 
 
 def test_a_hull_in_eval_mode_names_the_position_with_no_token_left():
-    logits = torch.zeros(3, 5, V)
-    logits[2, 4] = -math.inf
-    hull = Hull(lambda x, gamma, c: logits, embeddings(V, D, 0)).eval()
+    logits = changed(torch.zeros(3, 5, V), (2, 4), -math.inf)
+    hull = Hull(lambda x, gamma, c: logits, ROWS).eval()
     with pytest.raises(ParameterError, match=r"at \[\[2, 4\]\]"):
         hull(noise(3, 5, D), GAMMA, noise(3, 5, D))
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_logits_that_are_no_numbers_are_named(value):
-    logits = torch.zeros(3, 4)
-    logits[1, 2] = value
-    with pytest.raises(ParameterError, match=r"NaN or \+inf: at \[\[1\]\]"):
-        check_logits(logits)
-
-
-def test_probabilities_passed_for_logits_are_refused():
-    with pytest.raises(ParameterError, match="are probabilities"):
-        check_logits(torch.softmax(noise(4, 7), -1))
-    check_logits(torch.zeros(4, 7))
 
 
 @pytest.mark.parametrize(
@@ -213,6 +190,5 @@ def test_logits_passed_for_probabilities_are_refused(p):
 
 
 def test_a_head_of_another_width_is_refused():
-    free = Unconstrained(lambda x, gamma, c: zero_head(x, gamma, c), embeddings(V, D, 0))
     with pytest.raises(ParameterError, match=r"gives \(3, 5, 6\) for x of shape \(3, 5, 8\)"):
-        free(noise(3, 5, D), GAMMA, noise(3, 5, D))
+        Unconstrained(zero_head, ROWS)(noise(3, 5, D), GAMMA, noise(3, 5, D))

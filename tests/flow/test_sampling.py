@@ -98,7 +98,6 @@ def test_factors_of_the_schedules():
         (lambda: Mechanism(K=2, rolling=True), "rolling"),
         (lambda: plan(8, Mechanism(K=100, schedule="C"), TIMES), "nfe = 8 is below"),
         (lambda: plan(3, Mechanism(K=3), TIMES), "nfe = 3 is below 4"),
-        (lambda: plan(8, Mechanism(), TIMES, "log"), "grid 'log'"),
         (lambda: run(Mechanism(), batch=0), "0 at a time"),
         (lambda: run(Mechanism()).decode(E, "nearest"), "rule 'nearest'"),
     ],

@@ -60,10 +60,6 @@ class MarkovMixture:
         With probability `floor` the next token is any of the V instead, so that a wrong sequence
         is unlikely, not impossible, and its likelihood says how wrong it is.
         Raises ParameterError unless 1 <= branching < V, components >= 1 and 0 <= floor <= 1.
-
-        >>> rows = MarkovMixture.random(branching=3, floor=0.0).transitions
-        >>> (rows > 0).sum(-1).unique().tolist()
-        [3]
         """
         if not (1 <= branching < V and components >= 1 and 0 <= floor <= 1):
             raise ParameterError(
@@ -128,10 +124,6 @@ class MarkovMixture:
         """H(x_1..x_L)/L in nats a token, and its standard error from n sequences.
 
         H = H(x | k) + H(k) - H(k | x): the first two are sums, only H(k | x) is sampled.
-
-        >>> source = MarkovMixture.random(components=1)
-        >>> source.entropy(16, 10, torch.Generator().manual_seed(0))[1]
-        0.0
         """
         rows = torch.special.entr(self.transitions).sum(-1)  # (K, V)
         inside = torch.special.entr(self.initial).sum(-1)
@@ -149,19 +141,11 @@ class MarkovMixture:
         return torch.stack(laws)
 
     def marginals(self, L: int) -> Float64[Tensor, "L V"]:
-        """P(x_i = v), exactly: the prior of a denoiser that ignores context.
-
-        >>> MarkovMixture.random().marginals(3).sum(1).round(decimals=6).tolist()
-        [1.0, 1.0, 1.0]
-        """
+        """P(x_i = v), exactly: the prior of a denoiser that ignores context."""
         return torch.einsum("k,lkv->lv", self.weights, self.chain_marginals(L))
 
     def bigram(self, L: int) -> Float64[Tensor, "V V"]:
-        """P(x_i = u, x_{i+1} = v) with i uniform on 1..L-1, exactly.
-
-        >>> round(float(MarkovMixture.random().bigram(16).sum()), 6)
-        1.0
-        """
+        """P(x_i = u, x_{i+1} = v) with i uniform on 1..L-1, exactly."""
         before = self.chain_marginals(L)[:-1].mean(0)
         return torch.einsum("k,ku,kuv->uv", self.weights, before, self.transitions)
 
@@ -171,9 +155,6 @@ class MarkovMixture:
         Given the rest of a sequence, token u has at most e^bound times the odds of token v: the
         largest ratio on the way in plus the largest on the way out, in one chain. It bounds the
         `excess` of the oracle's certificates; +inf where something can't be.
-
-        >>> round(MarkovMixture.random(floor=1.0, components=1).log_odds_bound(), 6) > 0
-        True
         """
         first, step = self.logs
         if bool(step.isneginf().any() | first.isneginf().any()):

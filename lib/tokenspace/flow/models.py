@@ -103,13 +103,12 @@ class Flow(Objective):
         nfe: int,
         generator: torch.Generator,
         mechanism: Mechanism | None = None,
-        rule: str = "weights",
         device: str = "cpu",
     ) -> Int64[Tensor, "n L"]:
-        """Sampled by `mechanism`, one refinement unless given; decoded by `rule`."""
+        """The tokens of largest weight, sampled by `mechanism`: one refinement unless given."""
         how, shape = plan(nfe, mechanism or Mechanism(), self.schedule), (n, L, self.E.shape[1])
-        found = sample(self.predictor, how, shape, generator, device=device, dtype=torch.float32)
-        return found.decode(self.E, rule)
+        dtype = torch.float32  # the network's error is the larger one
+        return sample(self.predictor, how, shape, generator, device=device, dtype=dtype).tokens
 
 
 class TokenModel(Objective):
@@ -155,13 +154,7 @@ class Masked(TokenModel):
 
     @torch.no_grad()
     def generate(
-        self,
-        n: int,
-        L: int,
-        nfe: int,
-        generator: torch.Generator,
-        temperature: float = 1.0,
-        device: str = "cpu",
+        self, n: int, L: int, nfe: int, generator: torch.Generator, device: str = "cpu"
     ) -> Int64[Tensor, "n L"]:
         """Ancestral: from t to t - 1/nfe, a masked token appears with probability 1/(nfe t).
 
@@ -175,7 +168,7 @@ class Masked(TokenModel):
             logits = self.logits(torch.where(masked[..., None], self.mask, self.E[tokens]))
             lot = torch.rand(n, L, generator=generator, dtype=torch.float64).to(device)
             shown = masked & (lot * left < 1)
-            found = draw(logits.cpu(), temperature, generator).to(device)
+            found = draw(logits.cpu(), generator).to(device)
             tokens = torch.where(shown, found, tokens)
             masked = masked & ~shown
         return tokens
@@ -203,13 +196,7 @@ class Autoregressive(TokenModel):
 
     @torch.no_grad()
     def generate(
-        self,
-        n: int,
-        L: int,
-        nfe: int,
-        generator: torch.Generator,
-        temperature: float = 1.0,
-        device: str = "cpu",
+        self, n: int, L: int, nfe: int, generator: torch.Generator, device: str = "cpu"
     ) -> Int64[Tensor, "n L"]:
         """Token by token, L evaluations. Raises ParameterError for nfe below that."""
         if nfe < L:
@@ -218,7 +205,7 @@ class Autoregressive(TokenModel):
         tokens = torch.zeros(n, L, dtype=torch.int64, device=device)
         for i in range(L):
             logits = self.logits(x[:, : i + 1])[:, -1]
-            tokens[:, i] = draw(logits.cpu(), temperature, generator).to(device)
+            tokens[:, i] = draw(logits.cpu(), generator).to(device)
             if i + 1 < L:
                 x[:, i + 1] = self.E[tokens[:, i]]
         return tokens

@@ -32,49 +32,29 @@ def preserving(gamma: Float[Tensor, "*B"]) -> Point:
 
 
 def linear(t: Float[Tensor, "*B"]) -> Point:
-    """The linear path's (α, σ) = (t, 1 - t); raises ParameterError for a t outside [0, 1].
-
-    >>> [float(v) for v in linear(torch.tensor(0.25))]
-    [0.25, 0.75]
-    """
+    """The linear path's (α, σ) = (t, 1 - t); raises ParameterError for a t outside [0, 1]."""
     if not bool(((t >= 0) & (t <= 1)).all()):
         raise ParameterError(f"t from {float(t.min()):g} to {float(t.max()):g} isn't in [0, 1].")
     return t, 1 - t
 
 
 def time_of(gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """t = α/(α + σ) = sigmoid(-γ/2), the time at which the linear path has this α/σ.
-
-    >>> float(time_of(torch.tensor(0.0)))
-    0.5
-    """
+    """t = α/(α + σ) = sigmoid(-γ/2), the time at which the linear path has this α/σ."""
     return torch.sigmoid(-gamma / 2)
 
 
 def snr(gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """α²/σ² = exp(-γ).
-
-    >>> float(snr(torch.tensor(0.0)))
-    1.0
-    """
+    """α²/σ² = exp(-γ)."""
     return torch.exp(-gamma)
 
 
 def kernel_scale(gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """α/σ² = exp((softplus(-γ) - γ)/2): the exact Gaussian kernel's factor of <x, e_j>.
-
-    >>> round(float(kernel_scale(torch.tensor(0.0))) ** 2, 5)
-    2.0
-    """
+    """α/σ² = exp((softplus(-γ) - γ)/2): the exact Gaussian kernel's factor of <x, e_j>."""
     return torch.exp((softplus(-gamma) - gamma) / 2)
 
 
 def loss_weight(alpha: Float[Tensor, "*B"], sigma: Float[Tensor, "*B"]) -> Float[Tensor, "*B"]:
-    """(1 + α/σ)², objective (17): (1 - t)^-2 on the linear path.
-
-    >>> float(loss_weight(*linear(torch.tensor(0.5))))
-    4.0
-    """
+    """(1 + α/σ)², objective (17): (1 - t)^-2 on the linear path."""
     return (1 + alpha / sigma) ** 2
 
 
@@ -91,7 +71,7 @@ class Gumbel:
 
     loc: float
     scale: float
-    eps: float = 1e-5
+    eps: float = 1e-5  # as released: γ is infinite at u = 0 and 1
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.loc) and 0 < self.scale < math.inf and 0 < self.eps < 0.5):
@@ -104,22 +84,14 @@ class Gumbel:
         """γ at u; increasing, so noise is at u = 1."""
         return self.loc - self.scale * torch.log(-torch.log(u.clamp(self.eps, 1 - self.eps)))
 
-    def grid(self, n: int, kind: str = "midpoint") -> Float64[Tensor, " n"]:
-        """γ of n points, from noise to data.
+    def grid(self, n: int) -> Float64[Tensor, " n"]:
+        """The paper's n midpoints t_i = (i + .5)/n, u = 1 - t_i, as γ from noise to data.
 
-        "midpoint", the paper's: u = 1 - (i + .5)/n. "ends", LangFlow's: from 1 - eps to eps in
-        equal steps. Raises ParameterError for n < 1 and another kind.
-
-        >>> (Gumbel(0.0, 1.0).grid(2, "ends").diff() < 0).tolist()
-        [True]
+        Raises ParameterError for n < 1.
         """
         if n < 1:
             raise ParameterError(f"A grid of {n} points: at least 1 is needed.")
-        if kind == "midpoint":
-            return self.gamma(1 - (torch.arange(n, dtype=torch.float64) + 0.5) / n)
-        if kind == "ends":
-            return self.gamma(torch.linspace(1 - self.eps, self.eps, n, dtype=torch.float64))
-        raise ParameterError(f"grid {kind!r}: 'midpoint' or 'ends'.")
+        return self.gamma(1 - (torch.arange(n, dtype=torch.float64) + 0.5) / n)
 
 
 def stratified(n: int, generator: torch.Generator, eps: float = 1e-5) -> Float64[Tensor, " n"]:
@@ -137,27 +109,9 @@ def stratified(n: int, generator: torch.Generator, eps: float = 1e-5) -> Float64
 def corrupt(
     e: Float[Tensor, "*N d"], gamma: Float[Tensor, "*B"], noise: Float[Tensor, "*N d"]
 ) -> Float[Tensor, "*N d"]:
-    """x = α e + σ z on the variance-preserving path.
-
-    >>> corrupt(torch.ones(1, 1, 1), torch.tensor([-40.0]), torch.zeros(1, 1, 1)).round().item()
-    1.0
-    """
+    """x = α e + σ z on the variance-preserving path."""
     alpha, sigma = preserving(gamma)
     return per_example(alpha, e) * e + per_example(sigma, e) * noise
-
-
-def velocity(
-    x: Float[Tensor, "*N d"], mean: Float[Tensor, "*N d"], point: Point, rate: Point
-) -> Float[Tensor, "*N d"]:
-    """v = (σ'/σ) x + (α' - α σ'/σ) μ, with `rate` = (α', σ') in any one clock.
-
-    >>> at, rate = linear(torch.tensor(0.5)), (torch.tensor(1.0), torch.tensor(-1.0))
-    >>> velocity(torch.zeros(1, 1), torch.ones(1, 1), at, rate).round().item()  # (μ - x)/(1 - t)
-    2.0
-    """
-    (alpha, sigma), (d_alpha, d_sigma) = point, rate
-    pull = d_sigma / sigma
-    return per_example(pull, x) * x + per_example(d_alpha - alpha * pull, x) * mean
 
 
 def ddim_step(
@@ -207,9 +161,5 @@ def follow(
 
 
 def per_example(scale: Float[Tensor, "*B"], x: Float[Tensor, "*N d"]) -> Float[Tensor, "..."]:
-    """A number per example, in x's type and with its trailing axes as 1.
-
-    >>> per_example(torch.ones(2), torch.ones(2, 3, 4)).shape
-    torch.Size([2, 1, 1])
-    """
+    """A number per example, in x's type and with its trailing axes as 1."""
     return scale.to(x).reshape(scale.shape + (1,) * (x.ndim - scale.ndim))

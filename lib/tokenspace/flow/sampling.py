@@ -88,12 +88,12 @@ class Plan:
         return sum(self.refinements) + len(self.refinements)
 
 
-def plan(nfe: int, mechanism: Mechanism, times: Gumbel, grid: str = "midpoint") -> Plan:
+def plan(nfe: int, mechanism: Mechanism, times: Gumbel) -> Plan:
     """The plan that spends exactly `nfe` evaluations, section 5 of the paper's notes.
 
     A: N = ⌈nfe/(K+1)⌉, the first points giving up what is too much, one refinement each.
     B, C: the largest N whose points, ⌈K g⌉ + 1 each, fit; what is left goes, one each, to those
-    with the largest fractional part of K g. `grid` "midpoint" is the paper's, "ends" LangFlow's.
+    with the largest fractional part of K g.
     Raises ParameterError where nfe is below the cost of one point.
 
     >>> len(plan(64, Mechanism(K=3), Gumbel(4.9563, 0.9637)).gammas)
@@ -102,7 +102,7 @@ def plan(nfe: int, mechanism: Mechanism, times: Gumbel, grid: str = "midpoint") 
     K = mechanism.refinements
 
     def wanted(n: int) -> Tensor:
-        return K * mechanism.g(times.grid(n, grid))
+        return K * mechanism.g(times.grid(n))
 
     least = int(wanted(1).ceil()) + 1
     if nfe < least:
@@ -121,7 +121,7 @@ def plan(nfe: int, mechanism: Mechanism, times: Gumbel, grid: str = "midpoint") 
     change = 1 if sum(counts) + n < nfe else -1
     for turn in range(abs(nfe - n - sum(counts))):
         counts[order[turn % n]] += change
-    gammas = times.grid(n, grid)
+    gammas = times.grid(n)
     g = mechanism.g(gammas)
     return Plan(gammas, counts, mechanism.w_scg * g, mechanism.w_ug * g, mechanism.rolling)
 

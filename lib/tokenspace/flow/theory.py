@@ -60,12 +60,7 @@ def leave_one_out(
     gamma: Float[Tensor, "*B"],
     E: Float[Tensor, "V d"],
 ) -> Float[Tensor, "*N V"]:
-    """Proposition 1 backwards: log P(s_i = j | x_(-i)) = logit less the token's own kernel.
-
-    >>> x, gamma, E = torch.ones(1, 1, 2), torch.zeros(1), torch.eye(2)
-    >>> leave_one_out(torch.zeros(1, 1, 2), x, gamma, E).exp().round(decimals=5).tolist()
-    [[[0.5, 0.5]]]
-    """
+    """Proposition 1 backwards: log P(s_i = j | x_(-i)) = logit less the token's own kernel."""
     return (logits - log_kernel(x, *preserving(gamma), E)).log_softmax(-1)
 
 
@@ -73,10 +68,6 @@ def hull_average(means: Float[Tensor, "M *N d"], points: Point) -> Float[Tensor,
     """D̄ of identity A: x_K = (σ_K/σ_0) x_0 + (α_K - σ_K α_0/σ_0) D̄, on any grid with σ > 0.
 
     Its weights are the steps of α/σ over their sum: D̄ is in any convex set that holds all means.
-
-    >>> at = (torch.tensor([0.0, 0.5, 0.8]), torch.tensor([1.0, 0.5, 0.2]))
-    >>> round(hull_average(torch.tensor([[0.0], [4.0]]), at).item(), 5)
-    3.0
     """
     steps = (points[0] / points[1]).diff()
     return torch.tensordot((steps / steps.sum()).to(means), means, dims=1)
@@ -88,10 +79,6 @@ def theorem_grid(delta: float, end: float) -> Float64[Tensor, " K"]:
     The coarsest grid that Theorem 1 (c) allows. It has about (end^-2 - 1)/(2 delta) steps, so
     N delta², which the proof needs bounded, is delta/(2 end²). Raises ParameterError unless
     delta > 0 and 0 < end < 1.
-
-    >>> t = theorem_grid(0.5, 0.1)
-    >>> len(t), round(float((t[1] - t[0]) / (1 - t[1]) ** 3), 6)
-    (104, 0.5)
     """
     if not (0 < delta < math.inf and 0 < end < 1):
         raise ParameterError(f"delta = {delta} must be above 0, end = {end} in (0, 1).")
@@ -105,11 +92,7 @@ def theorem_grid(delta: float, end: float) -> Float64[Tensor, " K"]:
 
 
 def proposition_2(x: Float[Tensor, "*N d"], gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*N d"]:
-    """Proposition 2's predictor x/(α + σ): right in the limit, and its flow never denoises.
-
-    >>> round(proposition_2(torch.ones(1, 1), torch.tensor([-60.0])).item(), 5)
-    1.0
-    """
+    """Proposition 2's predictor x/(α + σ): right in the limit, and its flow never denoises."""
     alpha, sigma = preserving(gamma)
     return x / per_example(alpha + sigma, x)
 
@@ -126,11 +109,7 @@ def proposition_2_bound(d: int) -> float:
 def proposition_3(
     weights: Float[Tensor, "*N V"], E: Float[Tensor, "V d"]
 ) -> tuple[Float[Tensor, "*N"], Float[Tensor, "*N"]]:
-    """|μ|²/|e|² and its bound 1 - ρ + ρ Σ w², ρ = 1 - the largest cosine; rows of one norm.
-
-    >>> [round(v.item(), 5) for v in proposition_3(torch.tensor([0.5, 0.5]), torch.eye(2))]
-    [0.5, 0.5]
-    """
+    """|μ|²/|e|² and its bound 1 - ρ + ρ Σ w², ρ = 1 - the largest cosine; rows of one norm."""
     gram = normalize(E, dim=-1)
     gram = (gram @ gram.mT).abs().fill_diagonal_(0)
     rho = 1 - gram.max()
@@ -142,9 +121,6 @@ def nearest_accuracy(snr: float, V: int, d: int) -> float:
     """P(the row nearest to x is the token's own), orthogonal rows of norm √d, exact noise.
 
     ∫ φ(z) Φ(z + √(d snr))^(V-1) dz.
-
-    >>> round(nearest_accuracy(0.0, 4, 8), 6)
-    0.25
     """
     ahead = math.sqrt(d * snr)
 
@@ -169,11 +145,7 @@ def quantile_map(
 
 
 def brier(weights: Float[Tensor, "*N V"], tokens: Int64[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """Σ_j (w_j - [j is the token])²; times d it is |μ - e|² for orthogonal rows of norm √d.
-
-    >>> brier(torch.tensor([0.5, 0.5]), torch.tensor(0)).item()
-    0.5
-    """
+    """Σ_j (w_j - [j is the token])²; times d it is |μ - e|² for orthogonal rows of norm √d."""
     return (weights - one_hot(tokens, weights.shape[-1])).square().sum(-1)
 
 
@@ -202,11 +174,7 @@ def margin(
 
 
 def squared_distances(y: Float[Tensor, "*N d"], E: Float[Tensor, "V d"]) -> Float[Tensor, "*N V"]:
-    """|y - e_j|² by differences: the expanded square loses the last digits near a token.
-
-    >>> squared_distances(torch.tensor([3.0]), torch.tensor([[1.0], [-1.0]])).tolist()
-    [4.0, 16.0]
-    """
+    """|y - e_j|² by differences: the expanded square loses the last digits near a token."""
     return torch.stack([(y - e).square().sum(-1) for e in E.to(y)], -1)
 
 
@@ -218,9 +186,6 @@ def threshold(
     g is half the least squared distance between rows, Δ their largest distance. A logit error of
     at most B around equal priors has an excess of at most 2B.
     Raises ParameterError where two rows of E are equal.
-
-    >>> round(threshold(torch.tensor(1.0), 0.0, torch.tensor([[1.0], [-1.0]])).exp().item(), 4)
-    4.0
     """
     half, widest = geometry(E)
     constant = math.log(2 * (len(E) - 1) * (half + widest**2 / 2) / half)
@@ -256,11 +221,6 @@ def excess_of(
     """max_u log f_u - log f_v at y, v the nearest row: what a predictor adds to the kernel.
 
     It is measured here, and a certificate needs it for the rest of the way.
-
-    >>> E, y = torch.tensor([[1.0], [-1.0]]), torch.tensor([[0.0], [0.5]])
-    >>> logits = torch.tensor([[0.0, 3.0], [0.0, 0.0]])
-    >>> excess_of(logits, y, torch.tensor(1.0), E).round(decimals=5).tolist()
-    [3.0, 1.0]
     """
     far = squared_distances(y, E)
     f = logits + far / (2 * s[..., None] ** 2)
@@ -269,21 +229,13 @@ def excess_of(
 
 
 def audit(certified: Int64[Tensor, "K *N"], final: Int64[Tensor, "*N"]) -> tuple[int, int]:
-    """Certificates that named another token than the final one; trajectories with no certificate.
-
-    >>> audit(torch.tensor([[-1, 0, -1], [1, 0, -1]]), torch.tensor([1, 1, 1]))
-    (2, 1)
-    """
+    """Certificates that named another token than the final one; trajectories without any."""
     given = certified >= 0
     return int((given & (certified != final)).sum()), int((~given.any(0)).sum())
 
 
 def geometry(E: Float[Tensor, "V d"]) -> tuple[float, float]:
-    """g, half the least squared distance between two rows, and Δ, their largest distance.
-
-    >>> geometry(torch.tensor([[1.0], [-1.0]]))
-    (2.0, 2.0)
-    """
+    """g, half the least squared distance between two rows, and Δ, their largest distance."""
     far = torch.pdist(E.double())
     if len(E) < 2 or float(far.min()) == 0:
         raise ParameterError(

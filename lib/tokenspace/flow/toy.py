@@ -27,21 +27,12 @@ PRIOR = torch.tensor([0.35, 0.1, 0.2, 0.3, 0.05], dtype=torch.float64)
 
 
 def posterior_logits(x: Float[Tensor, "*N d"], at: Point) -> Float[Tensor, "*N V"]:
-    """log P(token | x) of the plane's tokens, up to a constant.
-
-    >>> noise = (torch.tensor(0.0), torch.tensor(1.0))
-    >>> posterior_logits(torch.zeros(2).double(), noise).softmax(-1).tolist()
-    [0.35..., 0.1..., 0.2..., 0.3..., 0.05...]
-    """
+    """log P(token | x) of the plane's tokens, up to a constant."""
     return PRIOR.log().to(x) + log_kernel(x, *at, TOKENS)
 
 
 def exact(x: Float[Tensor, "*N d"], at: Point) -> Float[Tensor, "*N d"]:
-    """E[token | x].
-
-    >>> [round(v, 6) for v in exact(TOKENS[0], (torch.tensor(1.0), torch.tensor(0.01))).tolist()]
-    [2.0, 0.3]
-    """
+    """E[token | x]."""
     return posterior_logits(x, at).softmax(-1) @ TOKENS.to(x)
 
 
@@ -61,12 +52,7 @@ def mistaken(bound: float, seed: int = 0) -> Mean:
 
 
 def clipped(span: float) -> Mean:
-    """A hull predictor whose logits never fall more than `span` below the largest one.
-
-    >>> mean = clipped(2.0)(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01)))
-    >>> (mean - TOKENS[0]).norm().item() > 0.5
-    True
-    """
+    """A hull predictor whose logits never fall more than `span` below the largest one."""
 
     def mean(x: Tensor, at: Point) -> Tensor:
         logits = posterior_logits(x, at)
@@ -76,12 +62,7 @@ def clipped(span: float) -> Mean:
 
 
 def unconstrained(size: float, seed: int = 0) -> Mean:
-    """The exact mean plus an error of length `size`, its direction smooth in x: out of the hull.
-
-    >>> mean = unconstrained(0.2)(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01)))
-    >>> round((mean - TOKENS[0]).norm().item(), 6)
-    0.2
-    """
+    """The exact mean plus an error of length `size`, its direction smooth in x: out of the hull."""
     turn = wave(1, seed)
 
     def mean(x: Tensor, at: Point) -> Tensor:
@@ -92,11 +73,7 @@ def unconstrained(size: float, seed: int = 0) -> Mean:
 
 
 def wave(channels: int, seed: int) -> Mean:
-    """Random sines of x/√(α² + σ²), one a channel, in [-1, 1].
-
-    >>> wave(3, seed=0)(torch.zeros(7, 2), (torch.tensor(1.0), torch.tensor(1.0))).shape
-    torch.Size([7, 3])
-    """
+    """Random sines of x/√(α² + σ²), one a channel, in [-1, 1]."""
     generator = torch.Generator().manual_seed(seed)
     frequency = torch.randn(2, channels, generator=generator, dtype=torch.float64)
     phase = 2 * math.pi * torch.rand(channels, generator=generator, dtype=torch.float64)
@@ -109,11 +86,7 @@ def wave(channels: int, seed: int) -> Mean:
 
 
 def scales(n: int, first: float = 100.0, last: float = 1e-4) -> tuple[Tensor, Tensor]:
-    """n points (1, s) with s even in its logarithm, from `first` down to `last`.
-
-    >>> scales(3, 100.0, 1.0)[1].round(decimals=6).tolist()
-    [100.0, 10.0, 1.0]
-    """
+    """n points (1, s) with s even in its logarithm, from `first` down to `last`."""
     s = torch.logspace(math.log10(first), math.log10(last), n, dtype=torch.float64)
     return torch.ones_like(s), s
 
@@ -165,11 +138,7 @@ def falling(
 
 
 def outside(points: Float[Tensor, "*N 2"], slack: float = 1e-9) -> Bool[Tensor, "*N"]:
-    """Which points lie outside the hull of the plane's tokens, which are its corners in order.
-
-    >>> outside(torch.tensor([[0.0, 0.0], [3.0, 0.0]]).double()).tolist()
-    [False, True]
-    """
+    """Which points lie outside the hull of the plane's tokens, which are its corners in order."""
     edges = TOKENS.roll(-1, 0) - TOKENS
     away = points.double()[..., None, :] - TOKENS
     turn = edges[:, 0] * away[..., 1] - edges[:, 1] * away[..., 0]
@@ -190,21 +159,12 @@ def trap(x: Tensor, t: Tensor) -> Tensor:
 
 
 def lipschitz(x: Tensor, t: Tensor) -> Tensor:
-    """log f_1/f_2 with the same pull to the midpoint, but Lipschitz in x at all t: no trap.
-
-    >>> lipschitz(torch.tensor(0.0), torch.tensor(0.5)).item() == 0
-    True
-    """
+    """log f_1/f_2 with the same pull to the midpoint, but Lipschitz in x at all t: no trap."""
     return -4 * torch.tanh(2 * x)
 
 
 def two_tokens(log_odds: LogOdds) -> Mean:
-    """The hull predictor of the tokens ±1 on the linear path, with this log f_1/f_2.
-
-    >>> mean = two_tokens(lambda x, t: 0 * x)
-    >>> mean(torch.tensor([0.0]), (torch.tensor(0.5), torch.tensor(0.5))).item() == 0
-    True
-    """
+    """The hull predictor of the tokens ±1 on the linear path, with this log f_1/f_2."""
 
     def mean(x: Tensor, at: Point) -> Tensor:
         alpha, sigma = at
@@ -216,11 +176,6 @@ def two_tokens(log_odds: LogOdds) -> Mean:
 def lipschitz_constant(
     log_odds: LogOdds, xs: Float64[Tensor, "K n"], times: Float64[Tensor, " K"]
 ) -> float:
-    """The largest |change of log f_1/f_2| / |change of t| along trajectories: Theorem 1's L̃.
-
-    >>> t = torch.tensor([0.0, 0.5], dtype=torch.float64)
-    >>> lipschitz_constant(lambda x, t: 3 * x, t[:, None], t)
-    3.0
-    """
+    """The largest |change of log f_1/f_2| / |change of t| along trajectories: Theorem 1's L̃."""
     values = log_odds(xs, times[:, None])
     return float((values.diff(dim=0).abs() / times.diff()[:, None]).max())
