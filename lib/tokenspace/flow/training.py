@@ -22,14 +22,16 @@ from tokenspace.nn import train as loop
 from tokenspace.nn.checkpoint import Checkpoint
 from tokenspace.nn.processes import shares
 from tokenspace.nn.seeds import generator, seed_of
-from tokenspace.nn.train import Ema, identity_of
+from tokenspace.nn.settings import Settings as Common
+from tokenspace.nn.settings import identity_of
+from tokenspace.nn.train import Ema
 
 Draws = dict[str, Tensor]  # each with the examples first
 COLLAPSED = 0.1  # of the distance between rows at the start: far below what training alone moves
 
 
 @dataclass(frozen=True)
-class Settings(loop.Settings):
+class Settings(Common):
     """A run's numbers; `batch` counts all processes, `micro` examples go through at a time.
 
     `decay` is that of the averaged weights. Raises ParameterError for a value out of range.
@@ -143,9 +145,7 @@ def train(
         every = range(0, settings.steps, settings.log_every)
         shapes = [str(m.shape) for m in model.modules() if isinstance(m, DiT)]  # compiled or not
         about = "; ".join([model.name, *shapes])
-        keep = None
-        if checkpoint is not None:
-            keep = Checkpoint(checkpoint, identity_of(model, about, data.identity, settings))
+        keep = Checkpoint.at(checkpoint, identity_of(model, about, data.identity, settings))
         average = Ema(model, settings.decay)
         run = loop.train(
             model, batches, loss, settings, log=log, logged=[*every, settings.steps],

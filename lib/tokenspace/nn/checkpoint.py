@@ -39,6 +39,13 @@ class Checkpoint:
     identity: Mapping[str, Any]
     logged: Sequence[int] | None = None
 
+    @classmethod
+    def at(
+        cls, path: Path | None, identity: Mapping[str, Any], logged: Sequence[int] | None = None
+    ) -> "Checkpoint | None":
+        """A checkpoint, or None where nothing is to be saved."""
+        return None if path is None else cls(path, identity, logged)
+
     def save(self, header: Header, sections: Sections) -> None:
         """Write the run into one file, whole or not at all."""
         save(self.path, {"identity": self.identity, **header}, sections)
@@ -86,9 +93,7 @@ def save(path: Path, header: Mapping[str, Any], sections: Mapping[str, dict[str,
 def load(path: Path) -> tuple[Header, Sections]:
     """Header and sections of a checkpoint. Raises SourceError when it is damaged or not ours."""
     try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-        flat = load_file(path)
+        metadata, flat = _read(path)
         header = dict(json.loads(metadata["run"]))
     except KeyError as error:
         raise _damaged(path, f"it holds {len(flat)} tensors but no run") from error
@@ -137,14 +142,16 @@ def read_tensors(path: Path, section: str = "model") -> dict[str, Tensor]:
 def _tensors(path: Path, section: str) -> dict[str, Tensor]:
     if path.suffix == ".safetensors":
         try:
-            tensors = load_file(path)
+            metadata, tensors = _read(path)
         except (SafetensorError, OSError) as error:
             raise SourceError(f"{path} ({_size(path)}) can't be read: {error}.") from error
+        if "run" not in metadata:
+            return tensors
         own: dict[str, Tensor] = {}
         for wanted in ("model", section):  # an average is of what trained; the rest is raw
             head = f"{wanted}."
             own |= {n.removeprefix(head): t for n, t in tensors.items() if n.startswith(head)}
-        return own or tensors
+        return own
     try:
         with torch.serialization.safe_globals([Namespace]):  # the released files hold one
             state = torch.load(path, map_location="cpu", weights_only=True)
@@ -209,6 +216,13 @@ def named(*tensors: Tensor) -> str:
     False
     """
     return digest(*(part for t in tensors for part in (f"{tuple(t.shape)} {t.dtype}", t)))
+
+
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """A safetensors file's metadata and tensors."""
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata() or {}
+    return metadata, load_file(path)
 
 
 def _digest_of(header: Mapping[str, Any], flat: Mapping[str, Tensor]) -> str:

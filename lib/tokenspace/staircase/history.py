@@ -1,12 +1,14 @@
 """What training logged: losses and records at chosen steps, and whether a run went well."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
+from tokenspace.errors import ParameterError
 from tokenspace.nn.train import Run
 from tokenspace.staircase.models import Params
 
@@ -71,6 +73,15 @@ class History:
             }
             for r in range(self.losses.shape[1])
         ]
+
+
+def steps_to_log(steps: int, logged: Sequence[int] | None) -> list[int]:
+    """The steps asked for, in order, or `log_steps`; raises ParameterError where none is left."""
+    asked = log_steps(steps) if logged is None else logged
+    found = sorted({step for step in asked if 0 <= step <= steps})
+    if not found:
+        raise ParameterError(f"steps = {steps}, logged {list(asked)}: log one of 0..steps.")
+    return found
 
 
 def log_steps(steps: int, points: int = 40) -> list[int]:

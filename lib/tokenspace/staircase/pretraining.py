@@ -17,9 +17,10 @@ from tokenspace.errors import ParameterError
 from tokenspace.nn import train as loop
 from tokenspace.nn.checkpoint import Checkpoint, named
 from tokenspace.nn.seeds import draw_windows, step_generator
+from tokenspace.nn.settings import Settings, identity_of
 from tokenspace.staircase.alignment import alignment, cosine_gram, probe
 from tokenspace.staircase.decoder import Decoder
-from tokenspace.staircase.history import History, log_steps
+from tokenspace.staircase.history import History, steps_to_log
 from tokenspace.staircase.text import (
     attention_path_signature,
     prefix_bag_signature,
@@ -30,7 +31,7 @@ Watch = Callable[[Decoder], dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
-class DecoderSettings(loop.Settings):
+class DecoderSettings(Settings):
     """How a decoder is trained: the paper's ratios .03 and .1 of warm-up and last rate.
 
     A cosine between them is our reading. The paper: peak 2.5e-4, batch 256; its weight decay is not
@@ -136,13 +137,9 @@ def pretrain(
         raise ParameterError(
             f"text of {n:,} tokens: needs {L + 2} or more, all below {model.shape.vocabulary}."
         )
-    steps = settings.steps
-    logged = log_steps(steps) if settings.logged is None else settings.logged
-    wanted = sorted({step for step in logged if step <= steps})
-    model, keep = model.to(device), None
-    if checkpoint is not None:
-        identity = loop.identity_of(model, str(model.shape), named(tokens), settings)
-        keep = Checkpoint(checkpoint, identity, wanted)
+    wanted = steps_to_log(settings.steps, settings.logged)
+    model = model.to(device)
+    identity = identity_of(model, str(model.shape), named(tokens), settings)
 
     def windows(step: int) -> Int64[Tensor, "B window"]:
         drawn = step_generator(settings.seed, step)
@@ -161,6 +158,6 @@ def pretrain(
 
     run = loop.train(
         model, lambda step: [windows(step)], loss, settings,
-        log=log, logged=wanted, checkpoint=keep,
+        log=log, logged=wanted, checkpoint=Checkpoint.at(checkpoint, identity, wanted),
     )  # fmt: skip
     return History.of(run, {name: p.detach().cpu()[None] for name, p in model.named_parameters()})

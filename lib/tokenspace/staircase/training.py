@@ -18,7 +18,9 @@ from tokenspace.errors import ParameterError
 from tokenspace.nn import train as loop
 from tokenspace.nn.checkpoint import Checkpoint, named
 from tokenspace.nn.seeds import step_generator
-from tokenspace.staircase.history import History, log_steps
+from tokenspace.nn.settings import Settings as Common
+from tokenspace.nn.settings import identity_of
+from tokenspace.staircase.history import History, steps_to_log
 from tokenspace.staircase.models import Attention, Model, Params, Scaled
 from tokenspace.staircase.tasks import Task
 
@@ -26,7 +28,7 @@ Callback = Callable[[int, Params], dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
-class Settings(loop.Settings):
+class Settings(Common):
     """How R runs train as one batch.
 
     `batch` rows are drawn a step, for each run by its own of the `seeds` (default 0..R-1).
@@ -118,23 +120,17 @@ def train_runs(
     data apart. Raises `ParameterError` for a checkpoint of other settings or nothing to log, and
     `SourceError` for a checkpoint that can't be read.
     """
-    steps, R = settings.steps, len(params["E"])
-    logged = log_steps(steps) if settings.logged is None else settings.logged
-    wanted = sorted({s for s in logged if 0 <= s <= steps})
-    if not wanted:
-        raise ParameterError(f"steps = {steps}, logged {list(logged)}: log one of 0..steps.")
+    wanted = steps_to_log(settings.steps, settings.logged)
     runs = nn.ParameterDict()
     for name, value in params.items():
         runs[name] = value.detach().to(device, copy=True)
     live: Params = dict(runs.items())
     frozen = Frozen(live, settings.freeze)
-    keep = None
-    if checkpoint is not None:
-        own = {
-            "seeds": settings.seeds_of(R),
-            "freeze": {name: at.tolist() for name, at in frozen.steps.items()},
-        }
-        keep = Checkpoint(checkpoint, loop.identity_of(runs, *names, settings) | own, wanted)
+    own = {
+        "seeds": settings.seeds_of(len(params["E"])),
+        "freeze": {name: at.tolist() for name, at in frozen.steps.items()},
+    }
+    keep = Checkpoint.at(checkpoint, identity_of(runs, *names, settings) | own, wanted)
 
     @torch.no_grad()
     def note(run: loop.Run) -> dict[str, Tensor]:

@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 
 import chess
 import torch
-from jaxtyping import Bool, Int64
+from jaxtyping import Bool, Float, Int64
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from tokenspace.curvature.chess.games import facts, random_games, replay
 from tokenspace.errors import ParameterError, SourceError
+from tokenspace.nn.checkpoint import Checkpoint, load_weights, named
+from tokenspace.nn.settings import Settings, identity_of
+from tokenspace.nn.train import Run, train
 from tokenspace.placing import placing
 
 BOS = 64  # after the 64 squares
@@ -105,12 +108,13 @@ def train_chess(
     recipe: ChessRecipe,
     report: Callable[[int, float], None] = lambda step, loss: None,
     *,
+    checkpoint: Path | None = None,
     device: str = "cpu",
 ) -> Any:
     """Train a recipe's model on its games by AdamW with a one-cycle rate; `report` sees the loss.
 
     The games and the order of batches are the same on every `device`; the model comes back to the
-    CPU.
+    CPU. With a `checkpoint` the training goes on from where it was left.
 
     >>> tiny = ChessRecipe(width=8, layers=1, heads=1, games=4, plies=4, steps=2, batch=2)
     >>> train_chess(tiny).config.hidden_size
@@ -119,18 +123,25 @@ def train_chess(
     games = random_games(recipe.games, recipe.seed + 1, recipe.plies, recipe.greed)
     ids, labels = (each.to(device) for each in batch_of(games))
     model = untrained_chess(recipe).train().to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), recipe.rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.rate, recipe.steps)
     generator = torch.Generator().manual_seed(recipe.seed)
-    for step in range(recipe.steps):
-        rows = torch.randint(len(ids), (recipe.batch,), generator=generator).to(device)
-        loss = model(input_ids=ids[rows], labels=labels[rows], use_cache=False).loss
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        report(step, loss.item())
+    drawn = torch.stack(
+        [torch.randint(len(ids), (recipe.batch,), generator=generator) for _ in range(recipe.steps)]
+    ).to(device)  # (steps, batch)
+    settings = Settings(
+        recipe.steps, recipe.rate, schedule="one-cycle", weight_decay=0.01, clip=1.0,
+        seed=recipe.seed, fused=False,  # as the packaged models were trained, to the bit
+    )  # fmt: skip
+
+    def loss(rows: Int64[Tensor, " batch"]) -> Float[Tensor, ""]:
+        return model(input_ids=ids[rows], labels=labels[rows], use_cache=False).loss
+
+    def log(run: Run) -> dict[str, Tensor]:
+        report(run.step - 1, float(run.mean_loss))
+        return {"loss": run.mean_loss}
+
+    keep = Checkpoint.at(checkpoint, identity_of(model, str(recipe), named(ids), settings))
+    every = range(1, recipe.steps + 1)
+    train(model, lambda step: [drawn[step]], loss, settings, log=log, logged=every, checkpoint=keep)
     return model.eval().cpu()
 
 
@@ -211,8 +222,8 @@ def load_chess(path: Path) -> ChessModel:
         with safe_open(path, "pt") as file:
             recipe = ChessRecipe(**json.loads((file.metadata() or {})["recipe"]))
         model = untrained_chess(recipe)
-        model.load_state_dict(load_file(path))
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        load_weights(model, path)
+    except (SafetensorError, SourceError, KeyError, TypeError, ValueError) as error:
         raise SourceError(
             f"{path} holds no chess model of this version: {error}. {again}"
         ) from error
