@@ -97,7 +97,7 @@ def load(path: Path) -> tuple[Header, Sections]:
         header = dict(json.loads(metadata["run"]))
     except KeyError as error:
         raise _damaged(path, f"it holds {len(flat)} tensors but no run") from error
-    except (SafetensorError, OSError, ValueError) as error:
+    except (SafetensorError, OSError, TypeError, ValueError) as error:
         why = f"{error}. It was cut short or isn't safetensors"
         raise _damaged(path, why) from error
     if header.pop("digest", None) != _digest_of(header, flat):

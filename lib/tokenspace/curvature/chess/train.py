@@ -20,8 +20,12 @@ def main(
     greed: float = ChessRecipe.greed,
     seed: int = ChessRecipe.seed,
     device: str = "cpu",
+    checkpoint: Path | None = None,
 ) -> None:
-    """Train, write OUT and OUT.sha256, and say how often its likeliest squares are legal."""
+    """Train, write OUT and OUT.sha256, and say how often its likeliest squares are legal.
+
+    With a checkpoint, go on from where the same training was left.
+    """
     recipe = replace(ChessRecipe(), games=games, steps=steps, greed=greed, seed=seed)
     start = time.monotonic()
 
@@ -29,7 +33,7 @@ def main(
         if step % EVERY == 0 or step == steps - 1:
             typer.echo(f"step {step:5d}  loss {loss:.3f}  {time.monotonic() - start:.0f} s")
 
-    model = train_chess(recipe, report, device=device)
+    model = train_chess(recipe, report, checkpoint=checkpoint, device=device)
     digest = save_chess(model, recipe, out)
     shares = legality(model, random_games(50, HELD_OUT, recipe.plies, greed))
     typer.echo(f"{out}  sha256 {digest}  legal from {shares[0]:.3f}, to {shares[1]:.3f}")
