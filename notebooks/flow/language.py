@@ -106,8 +106,7 @@ from tokenspace.flow.training import Settings, train
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PINK, RED, TEAL
 from tokenspace.press.tables import reach
-from tokenspace.sources import load_causal, load_corpus
-from tokenspace.sources.load import load_tokenizer
+from tokenspace.sources import load_causal, load_corpus, load_tokenizer
 
 # %% tags=["hide-input"]
 run_seeds = list(range(seed, seed + seeds))

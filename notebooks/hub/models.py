@@ -60,7 +60,7 @@ from tokenspace.hub.shortcuts import approximate, recall, requantize
 from tokenspace.hub.whatif import neighbour_cosines, what_if
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, RED, TEAL
-from tokenspace.sources import check_rows, hub_models, load_table
+from tokenspace.sources import check_rows, hf_models, load_table
 
 # %% [markdown]
 # ## What is claimed
@@ -107,7 +107,7 @@ from tokenspace.sources import check_rows, hub_models, load_table
 
 # %%
 loaded, readings, missing = {}, {}, {}
-public = [model.id for model in hub_models()] if "public" in tables else []
+public = [model.id for model in hf_models()] if "public" in tables else []
 for spec in [*public, *(t for t in tables if t != "public")]:
     name = spec.rstrip("/").rsplit("/", 1)[-1]
     try:

@@ -25,7 +25,7 @@ from tokenspace.press import layout
 from tokenspace.press.plan import profiles
 from tokenspace.press.sweeps import sweep_results, sweep_spec
 from tokenspace.press.sweeps.sweep import Outcome, explained, run_sweep
-from tokenspace.sources.catalogue import hub_models
+from tokenspace.sources import hf_models
 
 Put = Callable[..., Path]
 
@@ -320,4 +320,4 @@ def test_the_table_is_tidy_and_says_where_every_number_comes_from(
 
 def test_the_dimension_sweep_reads_every_model_of_the_catalogue() -> None:
     points = sweep_spec.read(SHIPPED["dimension"]).points
-    assert [point["tables"] for point in points] == [[model.id] for model in hub_models()]
+    assert [point["tables"] for point in points] == [[model.id] for model in hf_models()]

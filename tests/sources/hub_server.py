@@ -213,7 +213,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = body if cut is None else body[:cut]
         try:
             for at in range(0, len(body), 65536):
-                self.request_seen.sent += self.wfile.write(body[at : at + 65536])
+                self.request_seen.sent += len(body[at : at + 65536])  # before a reader sees them
+                self.wfile.write(body[at : at + 65536])
         except OSError:  # the client hung up, as it should on an answer it didn't ask for
             self.close_connection = True
         if cut is not None:

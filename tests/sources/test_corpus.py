@@ -131,6 +131,12 @@ def test_a_missing_file_is_not_looked_for_on_the_hub(hub: HubServer):
         load_corpus("none.txt", revision="v1")
 
 
+def test_a_file_at_home_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "x.txt").write_text(TEXT)
+    assert load_corpus("~/x.txt").text == TEXT
+
+
 @pytest.mark.parametrize("kind", ["html", "missing"])
 def test_a_server_that_misbehaves_is_said(hub: HubServer, kind):
     hub.add("datasets/org/d", {"a.txt": TEXT.encode() * 100})

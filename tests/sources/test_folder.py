@@ -94,6 +94,34 @@ def test_a_tied_model_has_its_input_table_as_output(tmp_path: Path) -> None:
     assert torch.equal(table.rows, ROWS)
 
 
+def test_a_flag_is_not_believed_against_the_files(tmp_path: Path) -> None:
+    folder = write(tmp_path, single({EMBED: ROWS, HEAD: OUT}, tied=True))
+    table = load_table(folder, side="output")
+    assert table.tied is False
+    assert torch.equal(table.rows, OUT)
+    assert f"hold {HEAD}, which differs from {EMBED}" in table.notes[0]
+    write(tmp_path, single({EMBED: ROWS, HEAD: ROWS}, tied=True))
+    assert (load_table(folder).tied, load_table(folder).notes) == (True, ())
+
+
+def test_the_lack_of_an_output_matrix_in_one_shard_of_two_says_nothing(tmp_path: Path) -> None:
+    files = sharded(ROWS, OUT) | {"config.json": config()}
+    folder = write(tmp_path, files)
+    assert load_table(folder / SHARDS[0]).tied is None
+    with pytest.raises(TableError, match="doesn't say that it is tied"):
+        load_table(folder / SHARDS[0], side="output")
+
+
+@pytest.mark.parametrize("more", [{"text_config": "llama"}, {"architectures": "Llama"}])
+@pytest.mark.parametrize("stored", [torch.float32, torch.float8_e4m3fn])
+def test_settings_of_the_wrong_kind_are_as_good_as_absent(
+    more: dict, stored: torch.dtype, tmp_path: Path
+) -> None:
+    files = single({EMBED: ROWS.to(stored)})
+    files["config.json"] = config(**more, quantization_config="none")
+    assert load_table(write(tmp_path, files)).rows.dtype == stored
+
+
 def test_an_untied_model_without_output_matrix_has_an_input_side_only(tmp_path: Path) -> None:
     folder = write(tmp_path, single({EMBED: ROWS}, tied=False))
     with pytest.raises(TableError, match=r"says tie_word_embeddings: false, yet no tensor is an"):
@@ -174,6 +202,7 @@ def test_a_gap_in_the_vocabulary_is_no_token(tmp_path: Path) -> None:
     files = single({EMBED: ROWS}) | {"vocab.json": b'{"a": 0, "z": 39}'}
     table = load_table(write(tmp_path, files))
     assert (table.padded_rows, table.token(5)) == (0, "<row 5: no token>")
+    assert (table.unnamed_rows, table.entries_without_row) == (38, 0)
 
 
 def test_a_broken_tokenizer_costs_the_labels_not_the_table(tmp_path: Path) -> None:

@@ -75,6 +75,49 @@ def test_without_an_output_matrix_the_output_is_the_input(rows: np.ndarray, tmp_
     assert torch.equal(load_table(path).rows, torch.from_numpy(rows))
 
 
+def write_split(folder: Path, *parts: dict[str, np.ndarray]) -> list[Path]:
+    """A model in several files, as llama.cpp splits it; only the first holds the tokenizer."""
+    paths = []
+    for number, tensors in enumerate(parts):
+        paths.append(folder / f"m-{number + 1:05d}-of-{len(parts):05d}.gguf")
+        writer = GGUFWriter(paths[-1], "llama")
+        writer.add_uint16("split.no", number)
+        writer.add_uint16("split.count", len(parts))
+        if number == 0:
+            writer.add_token_list(TOKENS)
+        for name, data in tensors.items():
+            writer.add_tensor(name, data)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+    return paths
+
+
+def test_a_split_model_is_read_from_whichever_file_holds_the_table(
+    rows: np.ndarray, tmp_path: Path
+) -> None:
+    paths = write_split(tmp_path, {"token_embd.weight": rows}, {"output.weight": -rows})
+    for spec in (*paths, tmp_path):
+        table = load_table(spec, side="output")
+        assert torch.equal(table.rows, -torch.from_numpy(rows))
+        assert (table.tied, table.tokens) == (False, TOKENS)
+        assert table.origin == f"{paths[1].name}: output.weight"
+    paths[1].unlink()
+    assert load_table(paths[0]).tied is None
+    with pytest.raises(SourceError, match=f"one of 2 files of a split .* Missing.*{paths[1].name}"):
+        load_table(paths[0], side="output")
+
+
+def test_a_whole_split_model_without_an_output_matrix_is_tied(
+    rows: np.ndarray, tmp_path: Path
+) -> None:
+    paths = write_split(tmp_path, {"token_embd.weight": rows}, {"blk.0.w": rows})
+    table = load_table(paths[1], side="output")
+    assert table.tied is True
+    assert torch.equal(table.rows, torch.from_numpy(rows))
+
+
 def with_unknown_type(path: Path, name: str, code: int) -> None:
     """Overwrite a tensor's type code in the header: name, 4-byte rank, 8-byte sizes, type."""
     raw = bytearray(path.read_bytes())

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from tests.sources.test_gguf import write_gguf
 
 from tokenspace.errors import SourceError, TableError
-from tokenspace.sources import catalogue, check_rows, load_table, packaged_tables
+from tokenspace.sources import PackagedTable, check_rows, load_causal, load_table, packaged_tables
 
 
 def place(package: str) -> Path:
@@ -25,7 +25,7 @@ def place(package: str) -> Path:
 @pytest.mark.parametrize(
     "entry", [t for t in packaged_tables() if t.installed], ids=lambda t: t.name
 )
-def test_a_packaged_table_is_what_the_list_says(entry: catalogue.PackagedTable) -> None:
+def test_a_packaged_table_is_what_the_list_says(entry: PackagedTable) -> None:
     table = load_table(entry.name)
     assert tuple(table.rows.shape) == (entry.rows, entry.dims)
     assert (table.name, table.stored) == (entry.name, entry.stored)
@@ -120,8 +120,13 @@ def test_a_misspelt_name_is_corrected() -> None:
         load_table("minlm")
 
 
+def test_a_misspelt_model_is_corrected_before_anything_is_fetched() -> None:
+    with pytest.raises(SourceError, match=r"smollm: no such .*Did you mean smollm2\?"):
+        load_causal("smollm")
+
+
 def test_only_the_hub_has_revisions() -> None:
-    with pytest.raises(SourceError, match="minilm has no revision main: only Hub ids"):
+    with pytest.raises(SourceError, match="minilm has no revision main: only ids of Hugging Face"):
         load_table("minilm", revision="main")
 
 

@@ -25,7 +25,7 @@ from tests.sources.checkpoints import (
 from tests.sources.hub_server import HubServer, point_at
 
 from tokenspace.errors import SourceError, TableError
-from tokenspace.sources import load_table, remote
+from tokenspace.sources import hf, load_table
 
 ROWS, OUT = random_rows(500, 16, seed=1), random_rows(500, 16, seed=2)
 FILE = "model.safetensors"
@@ -279,10 +279,34 @@ def test_models_that_cannot_be_had(hub: HubServer) -> None:
             load_table(spec)
 
 
+def test_the_flag_of_a_tied_model_with_a_head_of_its_own_is_left_open(hub: HubServer) -> None:
+    """To compare the two matrices both would have to travel."""
+    hub.add("org/model", single({EMBED: ROWS, HEAD: OUT}, tied=True))
+    table = load_table("org/model", side="output")
+    assert torch.equal(table.rows, OUT)
+    assert table.tied is None
+    assert "was not compared" in table.notes[0]
+
+
+def test_addresses_and_bare_ids_are_recognized(hub: HubServer) -> None:
+    hub.add("org/model", single({EMBED: ROWS}), revision="v1")
+    for address in ("https://huggingface.co/org/model/tree/v1", f"{hub.url}/org/model@v1"):
+        assert torch.equal(load_table(address).rows, ROWS)
+    with pytest.raises(SourceError, match=r"^gpt2: no such public model .*no such file or folder"):
+        load_table("gpt2")
+
+
+@pytest.mark.parametrize("path", ["data/missing.pt", "./org/model", "~/none.npy", "a/b.gguf", ""])
+def test_a_missing_path_is_not_looked_for_on_hugging_face(path: str, hub: HubServer) -> None:
+    with pytest.raises(SourceError, match="no such file, folder"):
+        load_table(path)
+    assert not hub.seen
+
+
 def test_something_that_is_no_hub(hub: HubServer) -> None:
     hub.misbehave["api"] = "html"
     with pytest.raises(
-        SourceError, match=r"didn't answer as the Hub does.*HF_ENDPOINT.*login page"
+        SourceError, match=r"didn't answer as Hugging Face does.*HF_ENDPOINT.*login page"
     ):
         load_table("org/model")
 
@@ -341,14 +365,14 @@ def test_a_cache_that_cannot_be_written(
 
 def test_a_full_disk(hub: HubServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hub.add("org/model", single({EMBED: ROWS}))
-    fetch = remote.fetch
+    fetch = hf.fetch
 
     def full(url: str, where: str, start: int, end: int, *rest: object) -> int:
         if end - start == ROWS.nbytes:
             raise OSError(errno.ENOSPC, "No space left on device")
         return fetch(url, where, start, end, *rest)
 
-    monkeypatch.setattr(remote, "fetch", full)
+    monkeypatch.setattr(hf, "fetch", full)
     with pytest.raises(SourceError, match=r"can't be used \(No space left on device\)\. Free some"):
         load_table("org/model")
     assert {p.name for p in kept(tmp_path)} == {"main.json", "header"}
@@ -363,7 +387,7 @@ def test_a_read_only_cache_still_gives_what_it_holds(
     def refuse(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(remote, "_keep", refuse)
+    monkeypatch.setattr(hf, "keep", refuse)
     assert torch.equal(load_table("org/model").rows, ROWS)
     with pytest.raises(SourceError, match="Read-only file system"):
         load_table("org/model", side="output")

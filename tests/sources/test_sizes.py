@@ -7,7 +7,7 @@ import pytest
 from tests.sources.checkpoints import EMBED, random_rows, sharded, single
 from tests.sources.hub_server import HubServer
 
-from tokenspace.sources import hub_models, load_table, packaged_tables
+from tokenspace.sources import hf_models, load_table, packaged_tables
 from tokenspace.sources.sizes import ASSUMED, Sizes
 
 ROWS, OUT = random_rows(500, 16, seed=1), random_rows(500, 16, seed=2)
@@ -71,7 +71,7 @@ def test_without_a_network_nothing_is_asked_twice(
 
 def test_the_catalogue_knows_every_model_that_is_certain_to_exist(hub: HubServer) -> None:
     sizes = Sizes()
-    for model in hub_models():
+    for model in hf_models():
         if model.certain:
             found = sizes(model.id)
             assert found.known

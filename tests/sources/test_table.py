@@ -31,6 +31,7 @@ def test_a_table_without_a_tokenizer_has_no_padding_and_no_tokens() -> None:
 def test_a_tokenizer_longer_than_the_table_pads_nothing() -> None:
     table = EmbeddingTable("t", torch.zeros(4, 2), "F32", list("abcdef"), 6)
     assert (table.padded_rows, table.token(3)) == (0, "d")
+    assert (table.unnamed_rows, table.entries_without_row) == (0, 2)
 
 
 def test_nan_and_infinite_rows_are_named_and_counted() -> None:

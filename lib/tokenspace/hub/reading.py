@@ -226,7 +226,7 @@ def _controls(reader: _Reader, rows: Tensor, rho: Tensor, h: int, seed: int) -> 
 def _notes(
     table: EmbeddingTable, repeats: int, zeros: int, queries: int, rows: int
 ) -> tuple[str, ...]:
-    notes = []
+    notes = list(table.notes)
     if table.rows.dtype not in (torch.float32, torch.float64):
         notes.append(f"stored as {table.stored}, read in fp32; distances in fp64")
     if repeats:
@@ -235,6 +235,12 @@ def _notes(
         notes.append("the zero vector has no direction: left out of the normalized table")
     if table.padded_rows:
         notes.append(f"{table.padded_rows} rows beyond the tokenizer: also read without them")
+    if table.unnamed_rows:
+        notes.append(f"{table.unnamed_rows} rows among the others have no token")
+    if table.entries_without_row:
+        notes.append(f"{table.entries_without_row} entries of the tokenizer have no row")
+    if table.rows.shape[1] > table.rows.shape[0]:
+        notes.append("more columns than rows: is the table transposed?")
     if queries < rows:
         notes.append(f"read at {queries} of {rows} rows, neighbours among all")
     return tuple(notes)

@@ -1,21 +1,12 @@
-"""Where tables and texts come from: packaged ones, files, and public models on the Hub."""
+"""Where tables and texts come from: packages, files, and public models of Hugging Face."""
 
-from tokenspace.sources.catalogue import HubModel, PackagedTable, hub_models, packaged_tables
-from tokenspace.sources.causal import load_causal
-from tokenspace.sources.corpus import Corpus, load_corpus
-from tokenspace.sources.load import load_table, load_tokenizer
-from tokenspace.sources.table import EmbeddingTable, check_rows
-
-__all__ = [
-    "Corpus",
-    "EmbeddingTable",
-    "HubModel",
-    "PackagedTable",
-    "check_rows",
-    "hub_models",
-    "load_causal",
-    "load_corpus",
-    "load_table",
-    "load_tokenizer",
-    "packaged_tables",
-]
+from tokenspace.sources.load import load_causal as load_causal
+from tokenspace.sources.load import load_table as load_table
+from tokenspace.sources.load import load_tokenizer as load_tokenizer
+from tokenspace.sources.packaged import PackagedTable as PackagedTable
+from tokenspace.sources.packaged import hf_models as hf_models
+from tokenspace.sources.packaged import packaged_tables as packaged_tables
+from tokenspace.sources.table import EmbeddingTable as EmbeddingTable
+from tokenspace.sources.table import check_rows as check_rows
+from tokenspace.sources.text import Corpus as Corpus
+from tokenspace.sources.text import load_corpus as load_corpus

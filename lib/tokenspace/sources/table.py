@@ -13,11 +13,21 @@ from tokenspace.errors import TableError
 ROWS_AT_ONCE = 8192  # bounds the memory of every pass over a table
 
 
+def no_token(row: int) -> str:
+    """The label of a row that no entry of the tokenizer names.
+
+    >>> no_token(3)
+    '<row 3: no token>'
+    """
+    return f"<row {row}: no token>"
+
+
 @dataclass(frozen=True)
 class EmbeddingTable:
     """Rows of an embedding matrix as stored, shape (n, d), with what is known about them.
 
-    `rows` is memory-mapped where the file allows it and fp32 where it had to be dequantized.
+    `rows` is memory-mapped where the file allows it and fp32 where it had to be dequantized;
+    `notes` say what a reader of the table should know.
 
     >>> table = EmbeddingTable("t", torch.eye(4), "F32", ["a", "b", "c"], 3)
     >>> table.padded_rows, table.token(1), table.token(3)
@@ -32,12 +42,24 @@ class EmbeddingTable:
     side: str = "input"
     tied: bool | None = None
     origin: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def padded_rows(self) -> int:
         """Rows beyond the tokenizer's last entry; 0 when the tokenizer isn't known."""
         known = len(self.rows) if self.tokenizer_size is None else self.tokenizer_size
         return max(0, len(self.rows) - known)
+
+    @property
+    def unnamed_rows(self) -> int:
+        """Rows before the tokenizer's last entry that no entry names; 0 when it isn't known."""
+        inside = len(self.rows) - self.padded_rows
+        return sum(t == no_token(i) for i, t in enumerate((self.tokens or ())[:inside]))
+
+    @property
+    def entries_without_row(self) -> int:
+        """Entries of the tokenizer beyond the table's last row; 0 when it isn't known."""
+        return max(0, (self.tokenizer_size or 0) - len(self.rows))
 
     def token(self, row: int) -> str:
         """The row's label; rows beyond the tokenizer say so and are never decoded.
@@ -48,7 +70,7 @@ class EmbeddingTable:
             raise TableError(f"{self.name} has rows 0 to {len(self.rows) - 1}; there is no {row}.")
         size = len(self.tokens or ()) if self.tokenizer_size is None else self.tokenizer_size
         if self.tokens is None or row >= min(size, len(self.tokens)):
-            return f"<row {row}: no token>"
+            return no_token(row)
         return self.tokens[row]
 
 
@@ -80,15 +102,9 @@ def check_rows(rows: Tensor | np.ndarray) -> Float[Tensor, "n d"]:
     return table
 
 
-def _ids(ids: Int64[Tensor, "k"], shown: int = 10) -> str:
-    listed = ", ".join(str(i) for i in ids[:shown].tolist())
-    return listed + (", ..." if len(ids) > shown else "")
-
-
 def _rows_where(table: Tensor, test: Callable[[Tensor], Bool[Tensor, "n d"]]) -> Int64[Tensor, "k"]:
-    return (
-        torch.cat([test(block).any(1) for block in table.split(ROWS_AT_ONCE)]).nonzero().squeeze(1)
-    )
+    blocks = [test(block).any(1) for block in table.split(ROWS_AT_ONCE)]
+    return torch.cat(blocks).nonzero().squeeze(1)
 
 
 def _refuse_non_finite(table: Float[Tensor, "n d"]) -> None:
@@ -96,9 +112,10 @@ def _refuse_non_finite(table: Float[Tensor, "n d"]) -> None:
     if not len(bad):
         return
     nan = int(torch.isnan(table[bad]).any(1).sum())
+    listed = ", ".join(str(i) for i in bad[:10].tolist()) + (", ..." if len(bad) > 10 else "")
     raise TableError(
         f"{len(bad)} of {len(table)} rows are not finite ({nan} with NaN, {len(bad) - nan} with "
-        f"Inf only): rows {_ids(bad)}. Remove or repair them; no distance was computed."
+        f"Inf only): rows {listed}. Remove or repair them; no distance was computed."
     )
 
 
@@ -106,7 +123,7 @@ def _refuse_too_few_distinct(table: Float[Tensor, "n d"]) -> None:
     found = table[:1]
     for block in table.split(ROWS_AT_ONCE):
         for _ in range(2):
-            new = (block[:, None, :] != found[None]).any(2).all(1).nonzero()
+            new = (block[:, None, :] != found[None]).any(2).all(1).nonzero()  # (b, found, d) -> b
             if len(new) == 0:
                 break
             found = torch.cat([found, block[new[0]]])

@@ -1,17 +1,118 @@
-"""The tensors of a checkpoint: one file, or shards and the index that says what is where."""
+"""The tensors of a checkpoint by name: which file holds each, and which is the embedding table.
 
+A store is a folder on disk, or a repository of Hugging Face (`hf.HfRepo`); both give small files
+whole, the checked header of a safetensors file, and one tensor, memory-mapped.
+"""
+
+from __future__ import annotations
+
+import difflib
 import json
-from functools import cached_property
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from torch import Tensor
 
-from tokenspace.errors import SourceError
-from tokenspace.sources.names import no_such_tensor
-from tokenspace.sources.safetensors_file import Entry, torch_dtype
-from tokenspace.sources.store import Store
+from tokenspace.errors import SourceError, TableError
+from tokenspace.sources.files import PART, Entry, read_header, read_tensor, torch_dtype
+
+if TYPE_CHECKING:
+    from tokenspace.sources.hf import HfRepo
+
+    Store: TypeAlias = "Folder | HfRepo"
 
 SINGLE = "model.safetensors"
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+# The ends of the names that public checkpoints use, most particular first.
+ENDINGS = {
+    "input": (
+        "shared.weight",  # T5
+        "embed_tokens.weight",  # Llama and most others
+        "wte.weight",  # GPT-2, OLMo
+        "embed_in.weight",  # GPT-NeoX, Pythia
+        "word_embeddings.weight",  # BERT, BLOOM, Falcon, ChatGLM
+        "tok_embeddings.weight",  # Meta's own Llama, InternLM
+        "backbone.embedding.weight",  # Mamba
+        "backbone.embeddings.weight",
+        "token_embedding.weight",  # CLIP's text side
+        "token_embd.weight",  # GGUF
+    ),
+    "output": (
+        "lm_head.weight",
+        "embed_out.weight",  # GPT-NeoX, Pythia
+        "output_layer.weight",  # ChatGLM
+        "cls.predictions.decoder.weight",  # BERT
+        "output.weight",  # Meta's own Llama, GGUF
+    ),
+}
+# Copies inside a layer belong to extra heads that predict several tokens at once.
+IN_A_LAYER = re.compile(r"(^|\.)(layers?|h|blocks?|blk)\.\d+\.")
+
+
+class Folder:
+    """A model folder on disk, or the part of it beside one given safetensors file."""
+
+    def __init__(self, path: Path, only: str | None = None) -> None:
+        self.path = path
+        self.where = str(path / only if only else path)  # how messages name it
+        try:
+            names = sorted(p.name for p in path.iterdir() if p.is_file())
+        except OSError as error:
+            raise SourceError(f"{path} can't be read: {error.strerror}.") from error
+        weights = (".safetensors", ".safetensors.index.json")
+        self.files = [n for n in names if only in (None, n) or not n.endswith(weights)]
+
+    def small(self, name: str) -> Path:
+        """A whole small file (configuration, index, tokenizer) on disk."""
+        return self.path / name
+
+    def header(self, name: str) -> dict[str, Entry]:
+        return read_header(self.path / name)
+
+    def tensor(self, name: str, entry: Entry) -> Tensor:
+        return read_tensor(self.path / name, entry)
+
+
+def find_table(names: Iterable[str], side: str, where: str) -> str | None:
+    """The name of the input or output matrix, or None when no name is known to be one.
+
+    Raises TableError when several are equally likely.
+
+    >>> find_table(["gpt_neox.embed_in.weight", "embed_out.weight"], "output", "pythia")
+    'embed_out.weight'
+    """
+    outside = [n for n in names if not IN_A_LAYER.search(n)]
+    for ending in ENDINGS[side]:
+        found = [n for n in outside if n == ending or n.endswith("." + ending)]
+        if len(found) > 1:
+            raise TableError(
+                f"{where} has several tensors that may be the {side} table: "
+                f"{', '.join(found)}. Name one with tensor=."
+            )
+        if found:
+            return found[0]
+    return None
+
+
+def no_table(names: Iterable[str], where: str, side: str, wanted: str | None = None) -> TableError:
+    """The error for a tensor, or a side, that a checkpoint doesn't have; it lists likely names."""
+    every = list(names)
+    known = [n for ends in ENDINGS.values() for n in every if n.endswith(ends)]
+    likely = known + [n for n in every if re.search(r"emb|wte|head|vocab", n)]
+    if wanted:
+        likely = difflib.get_close_matches(wanted, every, n=5, cutoff=0.5) + likely
+    listed = list(dict.fromkeys(likely or every))
+    more = f" and {len(listed) - 8} more" if len(listed) > 8 else ""
+    candidates = f"Candidates: {', '.join(listed[:8])}{more}."
+    candidates = candidates if listed else "It has no tensors at all."
+    if wanted:
+        return TableError(f"{where} has no tensor {wanted}. {candidates}")
+    return TableError(
+        f"{where}: none of its {len(every)} tensors has the name of an {side} table. {candidates} "
+        "Name one with tensor=."
+    )
 
 
 class Weights:
@@ -22,26 +123,22 @@ class Weights:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-
-    @cached_property
-    def files(self) -> dict[str, str]:
-        """File by tensor name."""
-        top = [n for n in self.store.files if "/" not in n] or list(self.store.files)
+        top = [n for n in store.files if "/" not in n] or list(store.files)
         names = [n for n in top if n.endswith(".safetensors")]
         indexes = [n for n in top if n.endswith(".safetensors.index.json")]
+        self.file_of: dict[str, str] = {}
         if SINGLE in names:  # as transformers does, whatever an index says
             names = [SINGLE]
-        elif f"{SINGLE}.index.json" in indexes:
-            return self._from_index(f"{SINGLE}.index.json")
-        elif len(indexes) == 1:
-            return self._from_index(indexes[0])
-        if not names:
+        elif f"{SINGLE}.index.json" in indexes or len(indexes) == 1:
+            index = f"{SINGLE}.index.json" if f"{SINGLE}.index.json" in indexes else indexes[0]
+            self.file_of, names = self._from_index(index), []
+        elif not names:
             raise self._nothing_to_read()
-        found: dict[str, str] = {}
         for name in names:
-            for tensor in self.store.header(name):
-                found.setdefault(tensor, name)
-        return found
+            for tensor in store.header(name):
+                self.file_of.setdefault(tensor, name)
+        parts = [part for part in map(PART.fullmatch, names) if part]
+        self.whole = not parts or len(parts) >= int(parts[0][3])  # no shard is missing
 
     def _from_index(self, index: str) -> dict[str, str]:
         try:
@@ -72,30 +169,26 @@ class Weights:
             f"{', '.join(list(self.store.files)[:10]) or 'none'}."
         )
 
-    def locate(self, name: str) -> tuple[str, Entry]:
-        """The file and the place of one tensor, checked against that file's own header.
+    def read(self, name: str) -> tuple[Tensor, Entry]:
+        """One tensor as stored, memory-mapped, and its entry in the header of its own file.
 
         Raises TableError for an unknown name, SourceError for a shard that doesn't hold it.
         """
-        if name not in self.files:
-            raise no_such_tensor(name, self.files, self.store.where)
-        shard = self.files[name]
+        where = self.store.where
+        if name not in self.file_of:
+            raise no_table(self.file_of, where, "", name)
+        shard = self.file_of[name]
         if shard not in self.store.files:
             raise SourceError(
-                f"{self.store.where}: the index puts {name} in {shard or 'an empty name'}, which "
-                "isn't among its files. The checkpoint is incomplete: download it again."
+                f"{where}: the index puts {name} in {shard or 'an empty name'}, which isn't among "
+                "its files. The checkpoint is incomplete: download it again."
             )
         header = self.store.header(shard)
         if name not in header:
             raise SourceError(
-                f"{self.store.where}: the index puts {name} in {shard}, whose header doesn't "
-                f"list it ({len(header)} tensors: {', '.join(list(header)[:5])}). The index and "
-                "the shards are from different checkpoints."
+                f"{where}: the index puts {name} in {shard}, whose header doesn't list it "
+                f"({len(header)} tensors: {', '.join(list(header)[:5])}). The index and the shards "
+                "are from different checkpoints."
             )
-        return shard, header[name]
-
-    def read(self, name: str) -> tuple[Tensor, Entry]:
-        """One tensor as stored, memory-mapped, and its entry."""
-        shard, entry = self.locate(name)
-        torch_dtype(entry, f"{self.store.where}/{shard}")
-        return self.store.tensor(shard, entry), entry
+        torch_dtype(header[name], where if where.endswith(shard) else f"{where}/{shard}")
+        return self.store.tensor(shard, header[name]), header[name]
