@@ -68,9 +68,9 @@ class MarkovMixture:
             )
         generator = torch.Generator().manual_seed(seed)
         shape = (components, V, V)
-        lot = torch.rand(shape, generator=generator, dtype=torch.float64)
-        lot[:, range(V), range(V)] = 2  # last
-        order = lot.argsort(-1).argsort(-1)
+        rank = torch.rand(shape, generator=generator, dtype=torch.float64)
+        rank[:, range(V), range(V)] = 2  # a token never follows itself: it comes last
+        order = rank.argsort(-1).argsort(-1)
         mass = torch.empty(shape, dtype=torch.float64).exponential_(generator=generator)
         mass = mass * (order < branching)
         first = torch.empty(shape[:2], dtype=torch.float64).exponential_(generator=generator)
@@ -95,7 +95,7 @@ class MarkovMixture:
         for _ in range(L - 1):
             law = self.transitions[chain, tokens[-1]]
             tokens.append(law.multinomial(1, generator=generator).squeeze(1))
-        return torch.stack(tokens, 1)
+        return torch.stack(tokens, 1)  # (n, L)
 
     def log_likelihoods(self, tokens: Int64[Tensor, "n L"]) -> Float64[Tensor, "n K"]:
         """log P(k, x) of each chain; -inf where the chain can't have written the sequence.
@@ -138,16 +138,16 @@ class MarkovMixture:
         laws = [self.initial]
         for _ in range(L - 1):
             laws.append((laws[-1][:, None] @ self.transitions)[:, 0])
-        return torch.stack(laws)
+        return torch.stack(laws)  # (L, K, V)
 
     def marginals(self, L: int) -> Float64[Tensor, "L V"]:
         """P(x_i = v), exactly: the prior of a denoiser that ignores context."""
-        return torch.einsum("k,lkv->lv", self.weights, self.chain_marginals(L))
+        return torch.einsum("k,lkv->lv", self.weights, self.chain_marginals(L))  # (L, V)
 
     def bigram(self, L: int) -> Float64[Tensor, "V V"]:
         """P(x_i = u, x_{i+1} = v) with i uniform on 1..L-1, exactly."""
         before = self.chain_marginals(L)[:-1].mean(0)
-        return torch.einsum("k,ku,kuv->uv", self.weights, before, self.transitions)
+        return torch.einsum("k,ku,kuv->uv", self.weights, before, self.transitions)  # (V, V)
 
     def log_odds_bound(self) -> float:
         """The most that any context can favour one token over another, in nats.
@@ -206,8 +206,9 @@ class Oracle:
         backward = [torch.zeros_like(forward[0])]
         for i in range(L - 1, 0, -1):
             backward.append(log_matmul(backward[-1] + seen[i], T.mT))
-        joint = torch.stack([a + b for a, b in zip(forward, backward[::-1], strict=True)], 2)
-        return joint.logsumexp(0).log_softmax(-1)
+        each = [a + b for a, b in zip(forward, backward[::-1], strict=True)]
+        joint = torch.stack(each, 2)  # (K, B, L, V)
+        return joint.logsumexp(0).log_softmax(-1)  # (B, L, V)
 
 
 def log_matmul(

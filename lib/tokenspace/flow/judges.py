@@ -17,6 +17,7 @@ from jaxtyping import Float, Float64, Int64
 from scipy.special import rel_entr
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 
 from tokenspace.errors import ParameterError
 from tokenspace.flow.exact import MarkovMixture
@@ -24,6 +25,7 @@ from tokenspace.flow.path import Gumbel, corrupt, snr
 from tokenspace.flow.predictor import Prediction, check_logits, check_simplex
 
 EULER_GAMMA = 0.5772156649015329  # the mean of a standard Gumbel
+NOT_SCORED = -100  # PyTorch's own mark of a target that isn't scored
 
 
 def draw(
@@ -55,14 +57,15 @@ def distinct(tokens: Int64[Tensor, "n L"], n: int = 2) -> float:
     """Different n-grams over all n-grams of the sequences. Raises for n outside 1..L."""
     if not 1 <= n <= tokens.shape[1]:
         raise ParameterError(f"{n}-grams of sequences of {tokens.shape[1]} tokens.")
-    grams = tokens.unfold(1, n, 1).flatten(0, 1)
+    grams = tokens.unfold(1, n, 1).flatten(0, 1)  # (n-grams of all sequences, n)
     return len(grams.unique(dim=0)) / len(grams)
 
 
 def bigrams(tokens: Int64[Tensor, "n L"], V: int) -> Float64[Tensor, "V V"]:
     """Shares of neighbouring pairs."""
     pairs = tokens[:, :-1] * V + tokens[:, 1:]
-    return torch.bincount(pairs.flatten(), minlength=V * V).double().reshape(V, V) / pairs.numel()
+    counts = torch.bincount(pairs.flatten(), minlength=V * V).reshape(V, V)  # (first, second)
+    return counts.double() / pairs.numel()
 
 
 def bigram_kl(tokens: Int64[Tensor, "n L"], law: Float[Tensor, "V V"]) -> float:
@@ -129,9 +132,9 @@ def generative_perplexity(
     of transformers do. Raises ParameterError for ids outside the judge's vocabulary, and when no
     sequence has a second token.
     """
-    cut = [list(s)[:context] for s in sequences]
+    cut = [torch.tensor(list(s)[:context], dtype=torch.int64) for s in sequences]
     V = model(torch.zeros(1, 1, dtype=torch.int64, device=device)).logits.shape[-1]
-    top = max((token for s in cut for token in s), default=0)
+    top = max((int(s.max()) for s in cut if len(s)), default=0)
     if top >= V:  # on a GPU the model itself would end the process
         raise ParameterError(
             f"Token {top} for a judge of {V} tokens: decode with the generator's tokenizer and "
@@ -139,17 +142,16 @@ def generative_perplexity(
         )
     total, scored = 0.0, 0
     for at in range(0, len(cut), batch):
-        part = cut[at : at + batch]
-        longest = max(map(len, part))
-        ids = torch.tensor([s + [0] * (longest - len(s)) for s in part], dtype=torch.int64)
-        real = torch.tensor([[i < len(s) for i in range(longest)] for s in part])
-        if longest < 2:
+        ids = pad_sequence(cut[at : at + batch], batch_first=True, padding_value=NOT_SCORED)
+        if ids.shape[1] < 2:
             continue
-        ids, real = ids.to(device), real.to(device)
-        logits = model(ids).logits  # causal: padding at the end changes nothing before it
-        nll = cross_entropy(logits[:, :-1].mT.float(), ids[:, 1:], reduction="none")
-        total += float(nll[real[:, 1:]].double().sum())
-        scored += int(real[:, 1:].sum())
+        ids = ids.to(device)  # (batch, longest)
+        logits = model(ids.clamp(min=0)).logits  # causal: padding changes nothing before it
+        nll = cross_entropy(
+            logits[:, :-1].mT.float(), ids[:, 1:], reduction="none", ignore_index=NOT_SCORED
+        )
+        total += float(nll.double().sum())
+        scored += int((ids[:, 1:] != NOT_SCORED).sum())
     if not scored:
         raise ParameterError(f"{len(cut)} sequences, none with a second token: nothing to score.")
     return math.exp(total / scored)
@@ -191,14 +193,15 @@ def squared_errors(
         for _ in range(passes):
             mean = denoiser(x, gamma.expand(len(x)), mean).mean.to(x)
         rows.append((e - mean).double().square().sum(-1).mean(-1))
-    return torch.stack(rows)
+    return torch.stack(rows)  # (G, n)
 
 
 def information_density(
     gammas: Float64[Tensor, " G"], errors: Float64[Tensor, "G *n"]
 ) -> Float64[Tensor, "G *n"]:
     """½ SNR mse: nats a token that are learned per unit of γ."""
-    return snr(gammas).reshape(-1, *[1] * (errors.ndim - 1)) * errors / 2
+    scale = snr(gammas).reshape(-1, *[1] * (errors.ndim - 1))  # (G, 1, ...)
+    return scale * errors / 2
 
 
 def nll_bound(

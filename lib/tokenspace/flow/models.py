@@ -144,10 +144,10 @@ class Masked(TokenModel):
     def draw(self, n: int, L: int, generator: torch.Generator, device: str = "cpu") -> Draws:
         """t (n,) and a uniform number for each position."""
         t = stratified(n, generator, 1e-3).float()  # no smaller: the loss divides by t
-        return {"t": t.to(device), "lot": torch.rand(n, L, generator=generator).to(device)}
+        return {"t": t.to(device), "uniform": torch.rand(n, L, generator=generator).to(device)}
 
     def loss(self, tokens: Int64[Tensor, "B L"], draws: Draws) -> Float[Tensor, ""]:
-        masked = draws["lot"] < draws["t"][:, None]
+        masked = draws["uniform"] < draws["t"][:, None]
         logits = self.logits(torch.where(masked[..., None], self.mask, self.E[tokens]))
         nll = cross_entropy(logits.mT, tokens, reduction="none")  # (B, L)
         return (nll * masked / draws["t"][:, None]).mean()
@@ -166,8 +166,8 @@ class Masked(TokenModel):
         masked = torch.ones(n, L, dtype=torch.bool, device=device)
         for left in range(nfe, 0, -1):
             logits = self.logits(torch.where(masked[..., None], self.mask, self.E[tokens]))
-            lot = torch.rand(n, L, generator=generator, dtype=torch.float64).to(device)
-            shown = masked & (lot * left < 1)
+            uniform = torch.rand(n, L, generator=generator, dtype=torch.float64).to(device)
+            shown = masked & (uniform * left < 1)
             found = draw(logits.cpu(), generator).to(device)
             tokens = torch.where(shown, found, tokens)
             masked = masked & ~shown

@@ -157,9 +157,9 @@ def follow(
     for now, then in pairwise(each):
         means.append(mean(xs[-1], now))
         xs.append(ddim_step(xs[-1], means[-1], now, then))
-    return torch.stack(xs), torch.stack(means)
+    return torch.stack(xs), torch.stack(means)  # (K, *N, d), (M, *N, d)
 
 
 def per_example(scale: Float[Tensor, "*B"], x: Float[Tensor, "*N d"]) -> Float[Tensor, "..."]:
     """A number per example, in x's type and with its trailing axes as 1."""
-    return scale.to(x).reshape(scale.shape + (1,) * (x.ndim - scale.ndim))
+    return scale.to(x).reshape(scale.shape + (1,) * (x.ndim - scale.ndim))  # (*B, 1, ..., 1)

@@ -19,6 +19,7 @@ from tokenspace.errors import ParameterError, TableError
 from tokenspace.flow.path import kernel_scale, per_example, preserving
 
 NORM_TOLERANCE = 1e-4  # relative; fp32 rows keep it, and it errs the logits by 1e-4 d SNR at most
+SUM_TOLERANCE = 1e-5  # of probabilities: a softmax of thousands of tokens in fp32 is off by less
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def check_logits(logits: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
             f"{len(rows)} of {top.numel()} rows of logits, shape {tuple(logits.shape)}, are "
             f"{what}: at {rows[:5]}. No token can be drawn from them."
         )
-    if bool((logits >= 0).all()) and bool(((logits.sum(-1) - 1).abs() < 1e-5).all()):
+    if bool((logits >= 0).all()) and bool(((logits.sum(-1) - 1).abs() < SUM_TOLERANCE).all()):
         raise ParameterError(
             f"These logits, shape {tuple(logits.shape)}, are probabilities (every row is >= 0 and "
             "sums to 1); pass their logarithm."
@@ -198,7 +199,7 @@ def check_simplex(p: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
     Raises ParameterError with the first bad row and its sum otherwise.
     """
     total = p.sum(-1)
-    good = (p >= 0).all(-1) & ((total - 1).abs() <= 1e-5)
+    good = (p >= 0).all(-1) & ((total - 1).abs() <= SUM_TOLERANCE)
     if not bool(good.all()):
         at = (~good).nonzero()
         first = tuple(at[0].tolist())

@@ -185,7 +185,11 @@ def sample(
     if n < 1 or L < 1 or batch < 1:
         raise ParameterError(f"{n} sequences of {L} tokens, {batch} at a time: each at least 1.")
     noise = torch.randn(shape, generator=generator, dtype=torch.float64)
-    ask = _evaluate_in(dtype, denoiser)
+
+    def ask(x: Tensor, gamma: float, c: Tensor) -> Prediction:
+        at = torch.full((len(x),), gamma, dtype=dtype, device=x.device)
+        return denoiser(x.to(dtype), at, c.to(dtype))
+
     found = [_integrate(ask, plan, x.to(device), watch) for x in noise.split(batch)]
     x, mean, tokens = (torch.cat(each) for each in zip(*found, strict=True))
     return Samples(x, mean, tokens)
@@ -214,16 +218,6 @@ def _integrate(
             mean, w_ug = now.mean.double(), float(plan.w_ug[i])
             x = ddim_step(x, mean, preserving(at), preserving(then), w_ug)
     return x.cpu(), now.mean.cpu(), now.logits.argmax(-1).cpu()
-
-
-def _evaluate_in(dtype: torch.dtype, denoiser: Denoiser) -> Ask:
-    """The denoiser computing in `dtype`, at one γ for the whole batch."""
-
-    def ask(x: Tensor, gamma: float, c: Tensor) -> Prediction:
-        at = torch.full((len(x),), gamma, dtype=dtype, device=x.device)
-        return denoiser(x.to(dtype), at, c.to(dtype))
-
-    return ask
 
 
 def refine(ask: Ask, x: Tensor, gamma: float, K: int, w: float) -> Prediction:

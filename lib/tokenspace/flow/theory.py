@@ -49,7 +49,7 @@ def brute_force(
 
     def marginal(log_p: Float[Tensor, "B S L"]) -> Float[Tensor, "B L V"]:
         by_token = [log_p.masked_fill(every != j, -math.inf).logsumexp(1) for j in range(V)]
-        return torch.stack(by_token, -1).log_softmax(-1)
+        return torch.stack(by_token, -1).log_softmax(-1)  # (B, L, V)
 
     return marginal(joint.expand_as(each)), marginal(joint - each)
 
@@ -85,7 +85,7 @@ def theorem_grid(delta: float, end: float) -> Float64[Tensor, " K"]:
     left = [1.0]  # 1 - t
     while left[-1] > end:
         u = left[-1]  # Newton for u + delta u³ = left, from above: convex, so it only descends
-        while (excess := u + delta * u**3 - left[-1]) > 1e-15:
+        while (excess := u + delta * u**3 - left[-1]) > 1e-15:  # fp64 has no more digits
             u -= excess / (1 + 3 * delta * u**2)
         left.append(u)
     return 1 - torch.tensor(left, dtype=torch.float64)
@@ -175,7 +175,7 @@ def margin(
 
 def squared_distances(y: Float[Tensor, "*N d"], E: Float[Tensor, "V d"]) -> Float[Tensor, "*N V"]:
     """|y - e_j|² by differences: the expanded square loses the last digits near a token."""
-    return torch.stack([(y - e).square().sum(-1) for e in E.to(y)], -1)
+    return torch.stack([(y - e).square().sum(-1) for e in E.to(y)], -1)  # (*N, V)
 
 
 def threshold(

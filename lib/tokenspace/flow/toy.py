@@ -112,7 +112,7 @@ def falling(
     ys: Float[Tensor, "M N 2"],
     points: Point,
     levels: Sequence[float],
-    near: float = 0.1,
+    near: float = 0.1,  # well below the distances between tokens
 ) -> Falling:
     """Look at trajectories `ys` of `mean` over `points` (1, s) where s is nearest to each level.
 
