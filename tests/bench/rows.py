@@ -207,7 +207,7 @@ CHESS = {
         0.5,
         chess.our_mantel,
         chess.scipy_mantel,
-        why="both rank the permuted distances anew each time",
+        why="ours counts ranks where the peer sorts; both draw the permutations anew",
     ),
 }
 

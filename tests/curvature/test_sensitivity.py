@@ -73,6 +73,12 @@ def test_the_table_starts_where_it_is_told_to():
     p1, p2 = (torch.from_numpy(table[c].to_numpy(copy=True)) for c in ("p1", "p2"))
     np.testing.assert_allclose(table.q, charge(p1, p2))
     assert bool((table["norm at q = 1"] >= table.norm).all())
+    model = llama()
+    for row in table.itertuples():
+        ids = torch.tensor([IDS[row.text][: row.position + 1]])
+        first, second = model(ids).logits[0, -1].topk(2).indices
+        apart = model.lm_head.weight[first] - model.lm_head.weight[second]
+        assert table.at[row.Index, "row distance"] == pytest.approx(apart.norm().item(), rel=1e-5)
     with pytest.raises(ParameterError, match="1 first positions for 3 texts"):
         swap_table(reader_of(llama()), IDS, since=[0])
 
@@ -105,6 +111,14 @@ def test_drawing_texts_again_covers_the_truth_where_drawing_points_would_not():
         _, low, high = interval_over_texts(table, lambda t: t.x.mean(), draws=100, seed=seed)
         inside += low <= 0 <= high
     assert inside >= 19
+
+
+def test_an_interval_of_many_texts_is_that_of_their_mean():
+    x = np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"text": np.arange(60), "x": x})
+    mean, low, high = interval_over_texts(table, lambda t: t.x.mean(), draws=1500, seed=0)
+    half = 1.96 * x.std() / 60**0.5  # of 95 %; of 90 % it would be 16 % less
+    assert (high - mean, mean - low) == pytest.approx((half, half), rel=0.1)
 
 
 def test_chance_is_that_of_independent_points_and_wider_for_points_that_stay_alike():
