@@ -140,35 +140,6 @@ def test_evidence_against_every_likely_sequence_is_survived():
     torch.testing.assert_close(logits.exp().sum(-1), torch.ones(1, L).double())
 
 
-def test_in_noise_the_oracle_knows_the_marginals_and_near_the_data_the_tokens():
-    E = embeddings(4, 4, 0).double()
-    tokens = TINY.sample(6, L, generator())
-    noise = torch.randn(6, L, 4, generator=generator(), dtype=torch.float64)
-    oracle = TINY.oracle(E)
-    far, near = (torch.tensor(g).double() for g in (60.0, -8.0))
-    torch.testing.assert_close(
-        oracle(noise, far).logits.exp(), TINY.marginals(L).expand(6, L, 4), atol=1e-9, rtol=0
-    )
-    assert torch.equal(oracle(corrupt(E[tokens], near, noise), near).logits.argmax(-1), tokens)
-
-
-def test_no_denoiser_is_better():
-    """The oracle's E|e - D|² is its posterior variance, and below that of a perturbed one."""
-    E, gamma = embeddings(12, 12, 0).double(), torch.tensor(1.0).double()
-    source = MarkovMixture.random()
-    tokens = source.sample(400, 16, generator())
-    x = corrupt(E[tokens], gamma, torch.randn(400, 16, 12, generator=generator(), dtype=E.dtype))
-    found = source.oracle(E)(x, gamma)
-    errors = (E[tokens] - found.mean).square().sum(-1)
-    believed = 12 - found.mean.square().sum(-1)
-    gap = (errors - believed).mean(1)
-    assert abs(float(gap.mean())) < 4 * float(gap.std()) / math.sqrt(400)
-    for sharper in (0.8, 1.25):
-        other = (sharper * found.logits).softmax(-1) @ E
-        worse = ((E[tokens] - other).square().sum(-1) - errors).mean(1)
-        assert float(worse.mean()) > 3 * float(worse.std()) / math.sqrt(400)
-
-
 def test_no_context_favours_a_token_by_more_than_the_bound():
     source, E = MarkovMixture.random(V=4, branching=1, seed=2), embeddings(4, 4, 0).double()
     largest = 0.0

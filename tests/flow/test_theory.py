@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from tokenspace.errors import ParameterError
 from tokenspace.flow.exact import MarkovMixture
@@ -19,18 +18,24 @@ from tokenspace.flow.path import (
     snr,
     time_of,
 )
-from tokenspace.flow.predictor import context_free, embeddings
+from tokenspace.flow.predictor import context_free, embeddings, log_kernel
 from tokenspace.flow.theory import (
+    audit,
     brier,
     brute_force,
+    certify,
+    excess_of,
     extreme_share,
+    geometry,
     hull_average,
+    margin,
     nearest_accuracy,
     proposition_2,
     proposition_2_bound,
     proposition_3,
     quantile_map,
     theorem_grid,
+    threshold,
 )
 
 
@@ -152,19 +157,6 @@ def test_the_bound_of_proposition_3_is_met_by_orthogonal_rows():
 # --- exact flows
 
 
-def test_the_nearest_row_is_as_far_as_the_noise_and_the_second_as_orthogonality_says():
-    d, gamma = 768, torch.tensor(1.0).double()
-    E, tokens = embeddings(50, d, 0).double(), torch.arange(50).repeat(20)
-    alpha, sigma = preserving(gamma)
-    x = corrupt(E[tokens], gamma, noise(1000, d))
-    two = torch.cdist(x, alpha * E).topk(2, largest=False)
-    near, second = (two.values / (sigma * math.sqrt(d))).T
-    assert torch.equal(two.indices[:, 0], tokens)
-    assert stats.kstest((near**2 * d).numpy(), "chi2", args=(d,)).pvalue > 1e-3
-    expected = math.sqrt(1 + 2 * float(snr(gamma)))
-    assert expected > float(second.mean()) > 0.95 * expected  # the least of the 49 others
-
-
 @pytest.mark.parametrize(("n", "share"), [(32, 0.65), (64, 0.76), (512, 0.95)])
 def test_at_the_end_of_the_released_grid_the_nearest_row_is_often_wrong(n, share):
     gamma = Gumbel(4.9563, 0.9637).grid(n)[-1]
@@ -221,3 +213,91 @@ def test_rows_of_one_norm_are_all_extreme_points_and_raw_gaussian_rows_are_not()
 def test_a_hull_in_too_many_dimensions_is_refused(d):
     with pytest.raises(ParameterError, match="from 2 to 8"):
         extreme_share(noise(20, d))
+
+
+# --- certificates: trajectories end where they say, at every step size
+
+
+def test_the_margin_is_the_distance_to_the_voronoi_face_times_that_of_the_rows():
+    E, y = noise(5, 3), noise(40, 3, seed=1)
+    token, m = margin(y, E)
+    for row, v, found in zip(y, token, m, strict=True):
+        faces = [float((row - (E[u] + E[v]) / 2) @ (E[v] - E[u])) for u in range(5) if u != int(v)]
+        assert float(found) == pytest.approx(min(faces), abs=1e-9)
+    assert bool((m >= 0).all())
+
+
+def test_geometry_by_hand():
+    E = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+    assert geometry(E) == pytest.approx((0.5, 5.0))
+
+
+def test_the_threshold_by_hand():
+    E = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
+    by_hand = 0.01 * (2 * 1.5 + math.log(2 * 2 * (0.5 + 12.5) / 0.5))
+    assert float(threshold(torch.tensor(0.1), 3.0, E)) == pytest.approx(by_hand, rel=1e-6)
+
+
+def test_excess_is_what_was_added_to_the_kernel():
+    E, y, s = noise(5, 3), noise(40, 3, seed=1), torch.tensor(0.7).double()
+    added = 2 * torch.rand(40, 5, generator=torch.Generator().manual_seed(0)).double() - 1
+    logits = added + log_kernel(y, torch.ones_like(s), s, E)
+    token, _ = margin(y, E)
+    expected = added.amax(1) - added.gather(1, token[:, None])[:, 0]
+    torch.testing.assert_close(excess_of(logits, y, s, E), expected)
+    assert bool((expected <= 2).all())  # a logit error of at most B: an excess of at most 2B
+
+
+def test_no_certificate_is_given_where_the_threshold_is_not_below_half_of_g():
+    """Two tokens ±1: g/2 = 1 and θ = s² log 4, so the largest s is 0.849, wherever y is."""
+    E, y = torch.tensor([[1.0], [-1.0]]), torch.tensor([[5.0]])
+    for s, token in ((0.84, 0), (0.86, -1), (1.0, -1)):
+        assert certify(y, torch.tensor(s), E, 0.0).tolist() == [token]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.floats(0, 8), st.integers(2, 12))
+def test_a_certified_trajectory_ends_at_its_token_whatever_the_error_and_the_steps(
+    seed, bound, steps
+):
+    """The error is redrawn at every step and point: only its bound is kept."""
+    E, generator = noise(5, 2, seed=seed), torch.Generator().manual_seed(seed)
+    s = torch.logspace(0, -4, steps + 1).double() * geometry(E)[0] ** 0.5
+
+    def mean(y, at):
+        error = bound * (2 * torch.randint(2, (len(y), 5), generator=generator) - 1)
+        return (log_kernel(y, *at, E) + error).softmax(-1) @ E
+
+    ys, _ = follow(mean, noise(60, 2, seed=seed + 1), (torch.ones_like(s), s))
+    named = torch.stack([certify(y, at, E, 2 * bound) for y, at in zip(ys, s, strict=True)])
+    final, _ = margin(ys[-1], E)
+    wrong, _ = audit(named, final)
+    assert wrong == 0
+    once = (named >= 0).int().cummax(0).values
+    assert torch.equal((named >= 0).int(), once)  # a certificate is never lost again
+
+
+def test_the_oracle_of_a_known_source_is_certified_by_the_bound_of_its_context():
+    source, E = MarkovMixture.random(V=6, branching=2), embeddings(6, 6, 0).double()
+    oracle, bound = source.oracle(E), source.log_odds_bound()
+    s = torch.logspace(2, -2, 24).double()
+
+    def mean(y, at):
+        gamma = 2 * at[1].log()
+        return oracle(y / (1 + at[1] ** 2).sqrt(), gamma).mean
+
+    ys, _ = follow(mean, s[0] * noise(40, 8, 6), (torch.ones_like(s), s))
+    named = torch.stack([certify(y, at, E, bound) for y, at in zip(ys, s, strict=True)])
+    final, _ = margin(ys[-1], E)
+    assert audit(named, final) == (0, 0)
+    assert bool((named[0] < 0).all())
+
+
+def test_an_audit_counts_what_was_wrong_and_what_was_never_certain():
+    named = torch.tensor([[-1, -1, 2], [0, -1, 2], [1, -1, 1]])
+    assert audit(named, torch.tensor([1, 0, 2])) == (2, 1)
+
+
+def test_equal_rows_are_refused():
+    with pytest.raises(ParameterError, match="two equal rows"):
+        certify(torch.zeros(1, 2), torch.tensor(0.1), torch.ones(3, 2), 0.0)
