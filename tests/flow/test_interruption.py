@@ -1,12 +1,9 @@
-"""A run that was stopped anywhere, even while saving, goes on as if it hadn't been."""
-
-import os
+"""A run that was stopped anywhere goes on as if it hadn't been: the same batches, the same bits."""
 
 import pytest
 import torch
 from tests.flow.two_processes import model
 
-from tokenspace import placing
 from tokenspace.errors import ParameterError
 from tokenspace.flow.exact import Windows
 from tokenspace.flow.models import Flow
@@ -52,40 +49,13 @@ def finish(at, unbroken, done):
     assert at.read_bytes() == unbroken[0]
 
 
-@pytest.mark.parametrize("stop", range(7))
+@pytest.mark.parametrize("stop", [1, 3, 6])
 def test_a_run_stopped_in_any_step_is_taken_up_at_its_last_saved_one(tmp_path, unbroken, stop):
     at = tmp_path / "state.safetensors"
     with pytest.raises(KeyboardInterrupt):
         train(model("hull", dropout=0.2), Recorded(stop), SETTINGS, checkpoint=at)
     assert at.exists() is (stop >= 2)
     finish(at, unbroken, done=stop - stop % 2)
-
-
-@pytest.mark.parametrize("when", ["writing", "moving"])
-def test_a_run_stopped_while_saving_has_the_file_before(tmp_path, unbroken, monkeypatch, when):
-    """In the middle of the second file, or between writing it and putting it in place."""
-    at, whole, saves = tmp_path / "state.safetensors", state.save_file, []
-
-    def halved(tensors, path, metadata):
-        whole(tensors, path, metadata)
-        saves.append(path)
-        if len(saves) == 2 and when == "writing":
-            os.truncate(path, path.stat().st_size // 2)
-            raise KeyboardInterrupt
-
-    def move(one, two):
-        if len(saves) == 2:
-            raise KeyboardInterrupt
-        os.rename(one, two)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(state, "save_file", halved)
-        patched.setattr(placing.os, "replace", move)
-        with pytest.raises(KeyboardInterrupt):
-            train(model("hull", dropout=0.2), TEXT, SETTINGS, checkpoint=at)
-    assert state.load(at)[0]["step"] == 2
-    finish(at, unbroken, done=2)
-    assert list(tmp_path.iterdir()) == [at]
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
+from tokenspace.staircase.alignment import alignment, cosine_gram
 from tokenspace.staircase.decoder import Decoder, DecoderShape
 from tokenspace.staircase.pretraining import DecoderSettings, TextSignatures, pretrain
 
@@ -110,6 +111,40 @@ def test_signatures_of_the_common_tokens_are_those_of_all():
     }  # fmt: skip
     assert torch.allclose(watch.next_token.sum(1), torch.ones(15).double())
     assert watch.place[watch.ids].tolist() == list(range(15))
+
+
+def test_signatures_are_compared_as_they_are_defined():
+    """By loops: what follows each token, and the attention A_{s,I} on it where it is followed."""
+    model = Decoder(TINY)
+    model.E.weight.data += 0.05  # rows share a direction, which centring would take away
+    watch = TextSignatures.count(TEXT, 20, 8, top=15, windows=4, probe_steps=3)
+    found, ids = watch(model), watch.ids.tolist()
+    follows = torch.zeros(15, 20)
+    for token, after in pairwise(TEXT.tolist()):
+        if token in ids:
+            follows[ids.index(token), after] += 1
+    rows = cosine_gram(model.E.weight.detach()[watch.ids])
+    assert float(found["next"]) == pytest.approx(float(alignment(rows, cosine_gram(follows))))
+    read = zip(model.attention(watch.windows[:, :-1]), model.value_rows(watch.ids), strict=True)
+    for layer, (attention, moved) in enumerate(read):
+        path, mass = torch.zeros(16, 16), torch.zeros(16, 1)
+        for window, A in zip(watch.windows.tolist(), attention, strict=True):
+            place = [ids.index(token) if token in ids else 15 for token in window]
+            for s in range(8):
+                for i in range(s + 1):
+                    path[place[i], place[s + 1]] += A[s, i] / (s + 1)
+                    mass[place[i]] += 1 / (s + 1)
+        rows = cosine_gram(torch.cat([moved, torch.zeros(1, 16)]))
+        expected = alignment(rows, cosine_gram(path / mass.clamp_min(1e-9)))
+        assert float(found["paths"][0, layer]) == pytest.approx(float(expected), abs=1e-5)
+
+
+def test_windows_follow_the_seed():
+    one, same, other = (
+        pretrain(Decoder(TINY), TEXT, replace(ONE, seed=seed)).losses for seed in (0, 0, 1)
+    )
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tokenspace.errors import ParameterError
 from tokenspace.staircase import (
     FFN,
     Attention,
+    CharGPT,
     History,
     Settings,
     alignment,
@@ -23,6 +24,7 @@ from tokenspace.staircase import (
     project,
     pure,
     train,
+    train_text,
     variance_share,
 )
 
@@ -52,6 +54,22 @@ def test_runs_together_are_runs_apart(model, optimizer, batch):
         assert torch.allclose(whole.losses[:, r], alone.losses[:, 0], rtol=1e-9)
         for name in params:
             assert torch.allclose(whole.params[name][r], alone.params[name][0], atol=1e-7)
+
+
+def test_batches_follow_each_runs_own_seed():
+    gpt, text = CharGPT(6, length=4, d=8, width=12, heads=2), torch.arange(500) ** 2 % 6
+    settings = Settings(3, batch=4, seeds=[0, 1, 0], logged=[3])
+
+    def thrice(model):
+        return {name: p.repeat(3, 1, 1) for name, p in model.init([0.5], [0]).items()}
+
+    for found in (
+        train(SMALL, thrice(SMALL), TASK, settings),
+        train_text(gpt, thrice(gpt), text.repeat(3, 1), settings),
+    ):
+        one, other, same = found.params["E"]
+        assert torch.equal(one, same)
+        assert not torch.allclose(one, other)
 
 
 def test_a_step_is_torchs_own():
