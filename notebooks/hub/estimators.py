@@ -49,7 +49,7 @@ from scipy import integrate, stats
 from torch.nn.functional import normalize
 
 from tokenspace import hub
-from tokenspace.hub.whatif import neighbour_cosines
+from tokenspace.hub import neighbour_cosines
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PALETTE, PAPER, PINK, RED, TEAL
 from tokenspace.press.live import Live, Slider

@@ -37,6 +37,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarForm
 
 from tokenspace.errors import TokenspaceError
 from tokenspace.hub import (
+    approximate,
     captured,
     decompose,
     earliest,
@@ -47,17 +48,20 @@ from tokenspace.hub import (
     median,
     mle,
     nearest,
+    nearest_at_cuts,
+    neighbour_cosines,
     plant,
     prefers_hub,
     read_dimension,
+    reading_curve,
+    recall,
     reflection,
+    requantize,
     survival,
     token_groups,
     valley,
+    what_if,
 )  # fmt: skip
-from tokenspace.hub.curves import nearest_at_cuts, reading_curve
-from tokenspace.hub.shortcuts import approximate, recall, requantize
-from tokenspace.hub.whatif import neighbour_cosines, what_if
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, RED, TEAL
 from tokenspace.sources import check_rows, hf_models, load_table

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from tokenspace.errors import TableError
-from tokenspace.hub import gaussian, mle, nearest
-from tokenspace.hub.curves import nearest_at_cuts, reading_curve
+from tokenspace.hub import gaussian, mle, nearest, nearest_at_cuts, reading_curve
 
 ROWS = gaussian(400, 6, seed=0)
 ORDER = torch.randperm(400, generator=torch.Generator().manual_seed(1))

@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from tokenspace.errors import TableError
 from tokenspace.hub import nearest, nearest_prefixes
-from tokenspace.hub.certificate import UNIT_ROUNDOFF, Prepared
+from tokenspace.hub.neighbours import UNIT_ROUNDOFF, Prepared
 from tokenspace.sources import load_table
 
 

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.hub import gaussian, nearest
-from tokenspace.hub.shortcuts import approximate, recall, requantize
+from tokenspace.hub import approximate, gaussian, nearest, recall, requantize
 
 ROWS = gaussian(1500, 12, seed=0).float()
 EXACT = nearest(ROWS)

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.hub import gaussian, manifold, mle, nearest, sphere
-from tokenspace.hub.whatif import neighbour_cosines, what_if
+from tokenspace.hub import gaussian, manifold, mle, nearest, neighbour_cosines, sphere, what_if
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

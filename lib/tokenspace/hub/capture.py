@@ -7,8 +7,8 @@ dimension is huge (Quemy, arXiv:2608.29702).
 """
 
 import math
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from scipy.stats import norm
@@ -17,6 +17,9 @@ from torch import Tensor
 from tokenspace.errors import ParameterError, TableError
 from tokenspace.hub.dimension import log_ratios
 from tokenspace.hub.neighbours import Neighbours
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 GROUPS = ("free", "captured", "hub row")
 
@@ -84,7 +87,7 @@ def captured_reading(rho: float, s: float, h: int, D: int) -> float:
 
 def decompose(
     r1: Float[Tensor, " q"], r2: Float[Tensor, " q"], groups: Int[Tensor, " q"]
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """1/d as a sum over groups of tokens: weight x mean m, exactly 1 / `mle`.
 
     Columns: group, n, weight = n/(N-1) (so that the sum is the unbiased 1/d), mean_m,
@@ -95,6 +98,8 @@ def decompose(
     >>> print(round(1 / table.contribution.sum(), 4))
     0.7213
     """
+    import pandas as pd  # takes half a second, and only a page's table wants it
+
     if groups.shape != r1.shape:
         raise TableError(f"{len(groups)} group labels for {len(r1)} pairs; give one a pair.")
     m = log_ratios(r1, r2)

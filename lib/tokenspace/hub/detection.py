@@ -17,7 +17,7 @@ from torch import Tensor
 from tokenspace.errors import TableError
 from tokenspace.hub.capture import captured, ghost
 from tokenspace.hub.dimension import mle
-from tokenspace.hub.neighbours import Neighbours
+from tokenspace.hub.neighbours import Neighbours, exponent
 
 INERT_BELOW = 0.01  # share of core tokens with a hub row among their first two neighbours
 
@@ -52,7 +52,9 @@ def lengths(rows: Float[Tensor, "n d"]) -> Float64[Tensor, " n"]:
     >>> lengths(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
     [5.0, 0.0]
     """
-    return torch.cat([block.to(torch.float64).norm(dim=1) for block in torch.split(rows, 16384)])
+    unit = 2.0 ** exponent(rows)
+    blocks = torch.split(rows, 16384)  # bounds the memory of the copy in fp64
+    return unit * torch.cat([(block.to(torch.float64) / unit).norm(dim=1) for block in blocks])
 
 
 def reflection(rows: Float[Tensor, "n d"]) -> Hub:

@@ -8,11 +8,14 @@ standard error and the scale (median r2) beside the value.
 Policy, the same everywhere: a pair with r1 = 0 has no ratio; it is dropped and counted in
 ``n_zero_distance``. A tie r1 = r2 > 0 is a true m = 0; it is kept and counted in ``n_ties``.
 Both are named in ``note``. Nothing is clamped.
+
+Local dimension (Levina and Bickel 2004): on a d-manifold (k-1) d / LID_k is Gamma(k - 1). At k = 2
+its tail is Pareto with exponent 1 and can't disappear: claims about tails are made at k = 20.
 """
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -34,14 +37,6 @@ class Estimate:
     n_zero_distance: int = 0
     n_ties: int = 0
     note: str = ""
-
-
-def estimate(
-    value: float, se: float, n: int, scale: float, method: str, zeros: int, ties: int
-) -> Estimate:
-    """An `Estimate` whose note names the policy that was applied and the limit, if passed."""
-    note = "; ".join(filter(None, [policy_note(zeros, ties), limit_note(value, n)]))
-    return Estimate(value, se, n, scale, method, zeros, ties, note)
 
 
 def policy_note(zeros: int, ties: int) -> str:
@@ -66,8 +61,11 @@ class _Pairs(NamedTuple):
     ties: int
 
     def estimate(self, value: float, se: float, method: str) -> Estimate:
+        """An `Estimate` whose note names the policy that was applied and the limit, if passed."""
         n = len(self.m)
-        return estimate(value, se, n, self.scale, method, self.zeros, self.ties)
+        notes = [policy_note(self.zeros, self.ties), limit_note(value, n)]
+        note = "; ".join(filter(None, notes))
+        return Estimate(value, se, n, self.scale, method, self.zeros, self.ties, note)
 
 
 def limit(n: int) -> float:
@@ -151,7 +149,7 @@ def censored(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"], keep: float = 0.9
 def median(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"]) -> Estimate:
     """ln 2 / median(m): robust, where `mle` listens to the largest ratios.
 
-    The standard error comes from the order statistics sqrt(N)/2 on either side of the median.
+    Its standard error: the order statistics sqrt(N)/2 on either side of the median.
 
     >>> round(median(torch.ones(3), torch.tensor([1.0, 2.0, 9.0])).value, 6)
     1.0
@@ -190,6 +188,67 @@ def exponential_check(m: Float[Tensor, " n"], d: float) -> tuple[float, float]:
     return float(test.statistic), float(test.pvalue)
 
 
+def lid(distances: Float[Tensor, "q k_max"], k: int = 20) -> Float[Tensor, " q"]:
+    """Levina-Bickel local dimension of each row, 1 / mean_{j<k} log(r_k / r_j).
+
+    Raises `TableError` for rows with r1 = 0 (deduplicate first), and for rows whose k neighbours
+    are all at one distance, where it is infinite; both with their positions.
+
+    >>> round(lid(torch.tensor([[1.0, 2.0]]), k=2).item(), 4)
+    1.4427
+    """
+    r = _neighbourhood(distances, k)
+    zero = (r[:, 0] == 0).nonzero().flatten()
+    if len(zero):
+        raise TableError(
+            f"{len(zero)} rows have a neighbour at distance 0 ({_some_ids(zero)}): "
+            "local dimension isn't defined there. Deduplicate the table first."
+        )
+    mean = (r[:, -1:] / r[:, :-1]).log().mean(dim=1)
+    flat = (mean == 0).nonzero().flatten()
+    if len(flat):
+        raise TableError(
+            f"{len(flat)} rows have all {k} neighbours at one distance ({_some_ids(flat)}): "
+            "local dimension is infinite there. Deduplicate the table, or use a larger k."
+        )
+    return 1 / mean
+
+
+def lid_harmonic(distances: Float[Tensor, "q k_max"], k: int = 20) -> Estimate:
+    """Harmonic mean of `lid` over the rows with r1 > 0; at k = 2 it is N/(N-1) times `mle`.
+
+    Rows whose k neighbours are all at one distance count as ties, with 1/LID = 0. The standard
+    error takes the rows as independent, which overlapping neighbourhoods aren't quite.
+
+    >>> round(lid_harmonic(torch.tensor([[1.0, 2.0], [1.0, 2.0]]), k=2).value, 4)
+    1.4427
+    """
+    r = _neighbourhood(distances, k)
+    some = r[:, 0] > 0
+    zeros = int((~some).sum())
+    r = r[some]
+    inverse = (r[:, -1:] / r[:, :-1]).log().mean(dim=1)
+    n, ties = len(inverse), int((inverse == 0).sum())
+    if n < 2 or ties == n:
+        raise TableError(_nothing_left(len(some), zeros, ties))
+    value = 1 / float(inverse.mean())
+    se = value**2 * float(inverse.std()) / math.sqrt(n)
+    scale = float(r[:, -1].median())
+    return _Pairs(inverse, scale, zeros, ties).estimate(value, se, f"lid, k {k}, harmonic")
+
+
+def lid_null(d: float, k: int) -> Any:
+    """Exact law of `lid` on a perfect d-manifold, InvGamma(k - 1, scale (k - 1) d), from scipy.
+
+    At k = 2 it is a Pareto tail, P(LID > t) = 1 - exp(-d/t), of infinite mean; at k = 20 not.
+
+    >>> null = lid_null(d=10.0, k=20)
+    >>> print(round(null.ppf(0.99) / null.median(), 2))
+    1.8
+    """
+    return stats.invgamma(k - 1, scale=(k - 1) * d)
+
+
 def _pairs(r1: Tensor, r2: Tensor) -> _Pairs:
     if r1.ndim != 1 or r1.shape != r2.shape:
         raise TableError(
@@ -200,7 +259,7 @@ def _pairs(r1: Tensor, r2: Tensor) -> _Pairs:
     bad = (~(a.isfinite() & b.isfinite()) | (a < 0) | (b < a)).nonzero().flatten()
     if len(bad):
         raise TableError(
-            f"{len(bad)} pairs aren't 0 <= r1 <= r2 < inf ({some_ids(bad)}; the first is "
+            f"{len(bad)} pairs aren't 0 <= r1 <= r2 < inf ({_some_ids(bad)}; the first is "
             f"r1 = {float(a[bad[0]])}, r2 = {float(b[bad[0]])}). Check the rows first."
         )
     some = a > 0
@@ -209,7 +268,7 @@ def _pairs(r1: Tensor, r2: Tensor) -> _Pairs:
     m = torch.log1p((b - a) / a)
     ties = int((m == 0).sum())
     if len(m) < 2 or ties == len(m):
-        raise TableError(nothing_left(len(some), zeros, ties))
+        raise TableError(_nothing_left(len(some), zeros, ties))
     return _Pairs(m, float(b.median()), zeros, ties)
 
 
@@ -222,13 +281,21 @@ def _kept(keep: float, n: int) -> int:
     return k
 
 
-def some_ids(rows: Tensor) -> str:
+def _some_ids(rows: Tensor) -> str:
     shown = ", ".join(str(int(i)) for i in rows[:5])
     return f"at {shown}{', ...' if len(rows) > 5 else ''}"
 
 
-def nothing_left(n: int, zeros: int, ties: int) -> str:
+def _nothing_left(n: int, zeros: int, ties: int) -> str:
     return (
         f"No dimension can be read from {n} pairs: {zeros} have r1 = 0 and {ties} have r1 = r2. "
         "Deduplicate the table; it needs at least 3 distinct rows that aren't equidistant."
     )
+
+
+def _neighbourhood(distances: Tensor, k: int) -> Tensor:
+    if not 2 <= k <= distances.shape[1]:
+        raise ParameterError(
+            f"k = {k} needs 2 <= k <= {distances.shape[1]}, the neighbours that were found."
+        )
+    return distances[:, :k].to(torch.float64)

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError, TableError
 from tokenspace.hub.detection import Hub, Verdict, judge, lengths, reflection
-from tokenspace.hub.dimension import facco, limit_note, median, mle, policy_note
-from tokenspace.hub.local import lid_harmonic
+from tokenspace.hub.dimension import facco, lid_harmonic, limit_note, median, mle, policy_note
 from tokenspace.hub.neighbours import Neighbours, nearest
 from tokenspace.sources import EmbeddingTable, check_rows
 
@@ -180,7 +179,7 @@ class _Reader:
         try:
             values["facco"] = facco(found.r1, found.r2).value
             values["median"] = median(found.r1, found.r2).value
-            near = found if k == K else self.twenty(rows, at)
+            near = found if k == K else self.neighbours_for_lid(rows, at)
             local = lid_harmonic(near.distances, K)
             values |= {"lid20": local.value, "lid20_se": local.se}
         except TableError as error:
@@ -195,7 +194,7 @@ class _Reader:
         except TableError as error:
             return Values(len(subset), 0, note=str(error))
 
-    def twenty(self, rows: Tensor, at: Tensor) -> Neighbours:
+    def neighbours_for_lid(self, rows: Tensor, at: Tensor) -> Neighbours:
         at = at[torch.linspace(0, len(at) - 1, min(len(at), LID_QUERIES)).long()]
         return nearest(rows, K, queries=at, device=self.device, progress=self.progress)
 

@@ -11,8 +11,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
-from tokenspace.hub.certificate import measure
-from tokenspace.hub.neighbours import Neighbours
+from tokenspace.hub.neighbours import Neighbours, measure
 
 
 def approximate(
