@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.curvature.draws import normal, random_points
-from tests.curvature.tiny import letter_gpt2, letter_llama, letter_reader
+from tests.curvature.tiny import letter_reader
 
 from tokenspace.curvature.chess.board import BoardPoints, read_board, square_cosines, text_points
 from tokenspace.curvature.chess.coupling import kappa
@@ -15,9 +15,9 @@ from tokenspace.curvature.points import assemble
 from tokenspace.errors import ParameterError
 
 
-@pytest.fixture(scope="module", params=[letter_llama, letter_gpt2])
-def letters(request):
-    return letter_reader(request.param)
+@pytest.fixture(scope="module")
+def letters():
+    return letter_reader()
 
 
 def test_points_carry_the_position_before_their_move(letters):

@@ -13,18 +13,7 @@ from scipy.stats import spearmanr
 from tests.curvature.draws import normal
 from tests.curvature.tiny import gpt2, llama
 
-from tokenspace.curvature import (
-    continue_greedily,
-    interval_over_texts,
-    jensen_shannon,
-    rank_correlation,
-    read,
-    reader_of,
-    shift_null,
-    swap_divergence,
-    swap_table,
-)
-from tokenspace.curvature.softmax import charge
+from tokenspace import curvature as cv
 from tokenspace.errors import ParameterError
 
 IDS = [[1, 2, 3], [4, 5, 6, 7, 4, 8], [2, 5, 5]]
@@ -34,44 +23,44 @@ IDS = [[1, 2, 3], [4, 5, 6, 7, 4, 8], [2, 5, 5]]
 def test_divergence_is_scipys_squared_distance(seed, size):
     first, second = size * normal(2, 7, seed=seed)
     expected = jensenshannon(first.softmax(-1), second.softmax(-1)) ** 2
-    assert float(jensen_shannon(first, second)) == pytest.approx(expected, abs=1e-9)
+    assert float(cv.jensen_shannon(first, second)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_divergence_lies_between_nothing_and_log_two():
     x = normal(5, 9)
-    assert float(jensen_shannon(x, x + 3).max()) < 1e-12
+    assert float(cv.jensen_shannon(x, x + 3).max()) < 1e-12
     apart = torch.tensor([0.0, -500.0]), torch.tensor([-500.0, 0.0])
-    assert float(jensen_shannon(*apart)) == pytest.approx(math.log(2))
-    torch.testing.assert_close(jensen_shannon(x[:2], x[2:4]), jensen_shannon(x[2:4], x[:2]))
+    assert float(cv.jensen_shannon(*apart)) == pytest.approx(math.log(2))
+    torch.testing.assert_close(cv.jensen_shannon(x[:2], x[2:4]), cv.jensen_shannon(x[2:4], x[:2]))
 
 
 @pytest.mark.parametrize("model", [llama(), gpt2()])
 @pytest.mark.parametrize("tokens", [1, 4096])
 def test_a_swap_is_the_model_run_twice(model, tokens):
-    found = reader_of(model)
-    reading = read(found, IDS)
-    got = swap_divergence(found, reading, tokens=tokens)
+    found = cv.reader_of(model)
+    reading = cv.read(found, IDS)
+    got = cv.swap_divergence(found, reading, tokens=tokens)
     for k in range(len(reading.points)):
         prefix = IDS[reading.text[k]][: int(reading.position[k]) + 1]
         tops = int(reading.points.top1[k]), int(reading.points.top2[k])
         after = [model(torch.tensor([[*prefix, top]])).logits[0, -1].detach() for top in tops]
-        assert float(got[k]) == pytest.approx(float(jensen_shannon(*after)), abs=1e-6)
+        assert float(got[k]) == pytest.approx(float(cv.jensen_shannon(*after)), abs=1e-6)
 
 
 def test_a_continuation_takes_the_likeliest_token_each_time():
     model = llama()
-    (row,) = continue_greedily(reader_of(model), [[1, 2]], 4)
+    (row,) = cv.continue_greedily(cv.reader_of(model), [[1, 2]], 4)
     for i in range(2, len(row)):
         assert row[i] == int(model(torch.tensor([row[:i]])).logits[0, -1].argmax())
 
 
 def test_the_table_starts_where_it_is_told_to():
-    table = swap_table(reader_of(llama()), IDS, since=[2, 4, 0])
+    table = cv.swap_table(cv.reader_of(llama()), IDS, since=[2, 4, 0])
     assert table.text.tolist() == [0, 1, 1, 2, 2, 2]
     assert table.position.tolist() == [2, 4, 5, 0, 1, 2]
     np.testing.assert_allclose(table.expected, table.p1 * table.p2 * table.js)
     p1, p2 = (torch.from_numpy(table[c].to_numpy(copy=True)) for c in ("p1", "p2"))
-    np.testing.assert_allclose(table.q, charge(p1, p2))
+    np.testing.assert_allclose(table.q, cv.charge(p1, p2))
     assert bool((table["norm at q = 1"] >= table.norm).all())
     model = llama()
     for row in table.itertuples():
@@ -80,24 +69,24 @@ def test_the_table_starts_where_it_is_told_to():
         apart = model.lm_head.weight[first] - model.lm_head.weight[second]
         assert table.at[row.Index, "row distance"] == pytest.approx(apart.norm().item(), rel=1e-5)
     with pytest.raises(ParameterError, match="1 first positions for 3 texts"):
-        swap_table(reader_of(llama()), IDS, since=[0])
+        cv.swap_table(cv.reader_of(llama()), IDS, since=[0])
 
 
 def test_rank_correlations():
     x, y, z = normal(3, 60).numpy()
-    assert rank_correlation(x, y) == pytest.approx(spearmanr(x, y).statistic)
+    assert cv.rank_correlation(x, y) == pytest.approx(spearmanr(x, y).statistic)
     a, b, c = spearmanr(x, y).statistic, spearmanr(x, z).statistic, spearmanr(y, z).statistic
     partial = (a - b * c) / math.sqrt((1 - b**2) * (1 - c**2))
-    assert rank_correlation(x, y, given=z) == pytest.approx(partial)
-    assert math.isnan(rank_correlation(x, np.ones(60)))
+    assert cv.rank_correlation(x, y, given=z) == pytest.approx(partial)
+    assert math.isnan(cv.rank_correlation(x, np.ones(60)))
 
 
 def test_a_product_goes_along_with_its_factor_by_construction():
     """ρ(q, p₁p₂ js) is large for a js that knows nothing of q."""
     generator = np.random.default_rng(0)
     q, js = generator.uniform(0, 1, 2000) ** 2, generator.uniform(0.1, 0.5, 2000)
-    assert abs(rank_correlation(q, js)) < 0.1
-    assert rank_correlation(q, q * js / 4) > 0.6
+    assert abs(cv.rank_correlation(q, js)) < 0.1
+    assert cv.rank_correlation(q, q * js / 4) > 0.6
 
 
 def test_drawing_texts_again_covers_the_truth_where_drawing_points_would_not():
@@ -108,7 +97,7 @@ def test_drawing_texts_again_covers_the_truth_where_drawing_points_would_not():
         text = np.repeat(np.arange(20), 15)
         x = generator.normal(size=20)[text] + 0.1 * generator.normal(size=300)
         table = pd.DataFrame({"text": text, "x": x})
-        _, low, high = interval_over_texts(table, lambda t: t.x.mean(), draws=100, seed=seed)
+        _, low, high = cv.interval_over_texts(table, lambda t: t.x.mean(), draws=100, seed=seed)
         inside += low <= 0 <= high
     assert inside >= 19
 
@@ -116,7 +105,7 @@ def test_drawing_texts_again_covers_the_truth_where_drawing_points_would_not():
 def test_an_interval_of_many_texts_is_that_of_their_mean():
     x = np.random.default_rng(0).normal(size=60)
     table = pd.DataFrame({"text": np.arange(60), "x": x})
-    mean, low, high = interval_over_texts(table, lambda t: t.x.mean(), draws=1500, seed=0)
+    mean, low, high = cv.interval_over_texts(table, lambda t: t.x.mean(), draws=1500, seed=0)
     half = 1.96 * x.std() / 60**0.5  # of 95 %; of 90 % it would be 16 % less
     assert (high - mean, mean - low) == pytest.approx((half, half), rel=0.1)
 
@@ -127,9 +116,9 @@ def test_chance_is_that_of_independent_points_and_wider_for_points_that_stay_ali
 
     def chance(x, y):
         table = pd.DataFrame({"x": x, "y": y})
-        return shift_null(
+        return cv.shift_null(
             table,
-            lambda t: rank_correlation(t.x.to_numpy(), t.y.to_numpy()),
+            lambda t: cv.rank_correlation(t.x.to_numpy(), t.y.to_numpy()),
             "y",
             draws=250,
             seed=0,

@@ -12,39 +12,18 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from tests.curvature.draws import normal, random_points
 
-from tokenspace.curvature.chess.coupling import (
-    by_piece,
-    by_square,
-    coupling_over_games,
-    coupling_ratio,
-    coupling_test,
-    kappa,
-    random_planes,
-    rotated_cosine,
-)
+from tokenspace.curvature import chess as cc
+from tokenspace.curvature.chess.coupling import coupling_test
 from tokenspace.curvature.chess.games import VALUES
-from tokenspace.curvature.chess.statistics import (
-    FILE,
-    RANK,
-    cosines,
-    exchanged_games,
-    holm,
-    king_distance,
-    mantel,
-    mantel_test,
-    permutation_test,
-    purity,
-    quadrants,
-    square_permutations,
-)
+from tokenspace.curvature.chess.statistics import FILE, RANK, purity
 from tokenspace.curvature.connection import curvature
 from tokenspace.errors import ParameterError
 
-KING = king_distance()
+KING = cc.king_distance()
 
 
 def gram(x):
-    return cosines(x @ x.T)
+    return cc.cosines(x @ x.T)
 
 
 def test_the_distance_is_that_of_a_king():
@@ -54,12 +33,12 @@ def test_the_distance_is_that_of_a_king():
 
 def test_s8xs8_keeps_files_and_ranks_whole_and_s64_does_not():
     for group, whole in [("S8xS8", True), ("S64", False)]:
-        moved = square_permutations(1, 0, group)[0]
+        moved = cc.square_permutations(1, 0, group)[0]
         assert sorted(moved) == list(range(64))
         kept = (RANK[moved][:, None] == RANK[moved]) == (RANK[:, None] == RANK)
         assert bool(kept.all()) is whole
     with pytest.raises(ParameterError, match="No group 'S9'"):
-        square_permutations(1, 0, "S9")
+        cc.square_permutations(1, 0, "S9")
 
 
 @pytest.mark.parametrize("unknown", [[], [5, 30]])
@@ -73,10 +52,10 @@ def test_mantel_is_the_correlation_of_ranks_over_pairs_and_so_is_its_null(unknow
         both = zip(*[(x[i, j], distance[i, j]) for i, j in pairs], strict=True)
         return spearmanr(*both).statistic
 
-    assert mantel(x, KING) == pytest.approx(expected(KING))
+    assert cc.mantel(x, KING) == pytest.approx(expected(KING))
     for group in ("S8xS8", "S64"):
-        found = mantel_test(x, KING, 5, 3, group)
-        moved = square_permutations(5, 3, group)
+        found = cc.mantel_test(x, KING, 5, 3, group)
+        moved = cc.square_permutations(5, 3, group)
         assert found.value == pytest.approx(expected(KING))
         np.testing.assert_allclose(found.null, [expected(KING[np.ix_(p, p)]) for p in moved])
 
@@ -88,7 +67,7 @@ def additive(seed, n=40):
 
 def test_additive_random_vectors_pass_s8xs8_and_fail_s64():
     p = {
-        group: [mantel_test(gram(additive(s)), KING, 99, s, group).p for s in range(10)]
+        group: [cc.mantel_test(gram(additive(s)), KING, 99, s, group).p for s in range(10)]
         for group in ("S8xS8", "S64")
     }
     assert np.median(p["S8xS8"]) > 0.05  # no geometry is there to be found
@@ -96,27 +75,27 @@ def test_additive_random_vectors_pass_s8xs8_and_fail_s64():
 
 
 def test_p_is_uniform_when_nothing_is_there():
-    p = [mantel_test(gram(additive(100 + s)), KING, 19, s).p for s in range(100)]
+    p = [cc.mantel_test(gram(additive(100 + s)), KING, 19, s).p for s in range(100)]
     assert np.mean(np.array(p) <= 0.1) == pytest.approx(0.1, abs=0.09)
 
 
 def test_p_counts_the_statistic_itself_and_both_sides():
     null = [-1.0, 0.0, 1.0]
-    assert permutation_test(9.0, null).p == permutation_test(-9.0, null).p == 0.25
-    assert permutation_test(0.0, [0.0] * 9).p == 1
+    assert cc.permutation_test(9.0, null).p == cc.permutation_test(-9.0, null).p == 0.25
+    assert cc.permutation_test(0.0, [0.0] * 9).p == 1
 
 
 def test_purity_of_quadrants_and_of_noise():
-    centres = np.eye(4)[quadrants()] + 0.01 * np.random.default_rng(0).normal(size=(64, 4))
+    centres = np.eye(4)[cc.quadrants()] + 0.01 * np.random.default_rng(0).normal(size=(64, 4))
     noise = gram(additive(0))
-    moved = [quadrants()[p] for p in square_permutations(19, 0)]
+    moved = [cc.quadrants()[p] for p in cc.square_permutations(19, 0)]
     for near, pure in ((gram(centres), True), (noise, False)):
-        found = purity(near, quadrants())
-        p = permutation_test(found, (purity(near, region) for region in moved)).p
+        found = purity(near, cc.quadrants())
+        p = cc.permutation_test(found, (purity(near, region) for region in moved)).p
         assert (found == 1, found > 0.85, p <= 0.05) == (pure,) * 3
-    same = (quadrants()[:, None] == quadrants()).astype(float)
+    same = (cc.quadrants()[:, None] == cc.quadrants()).astype(float)
     same[3], same[:, 3] = np.nan, np.nan  # a square that never came up
-    assert purity(same, quadrants()) == 1
+    assert purity(same, cc.quadrants()) == 1
 
 
 def test_purity_is_that_of_average_linkage():
@@ -139,7 +118,7 @@ def test_holm_rejects_what_its_steps_reject(p, alpha):
             break
         rejected.add(int(i))
         left -= 1
-    adjusted = holm(np.array(p))
+    adjusted = cc.holm(np.array(p))
     assert {i for i in range(len(p)) if adjusted[i] <= alpha} == rejected
     assert (adjusted >= np.array(p)).all()
 
@@ -150,7 +129,7 @@ def test_whole_games_are_exchanged(games, seed):
     length = np.random.default_rng(seed).integers(1, 5, games)
     game = torch.arange(games).repeat_interleave(torch.from_numpy(length))
     place = torch.cat([torch.arange(n) for n in length])
-    for rows, partners in exchanged_games(game, place, 2, seed):
+    for rows, partners in cc.exchanged_games(game, place, 2, seed):
         assert torch.equal(place[rows], place[partners])
         pairs = set(zip(game[rows].tolist(), game[partners].tolist(), strict=True))
         assert len(pairs) == len({g for g, _ in pairs}) == len({g for _, g in pairs})
@@ -159,15 +138,15 @@ def test_whole_games_are_exchanged(games, seed):
 
 def test_one_game_cannot_be_exchanged():
     with pytest.raises(ParameterError, match="read more games"):
-        next(exchanged_games(torch.zeros(3).long(), torch.arange(3), 1, 0))
+        next(cc.exchanged_games(torch.zeros(3).long(), torch.arange(3), 1, 0))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rotated_directions_are_alike_in_any_plane(seed):
     """The 2/π artefact: random planes and real curvature, random world vectors."""
     world = normal(50, 30, seed=seed)
-    for plane in (random_planes(60, 30, seed), curvature(random_points(60, 30, seed)).plane()):
-        assert rotated_cosine(plane, world).mean() == pytest.approx(2 / math.pi, abs=0.02)
+    for plane in (cc.random_planes(60, 30, seed), curvature(random_points(60, 30, seed)).plane()):
+        assert cc.rotated_cosine(plane, world).mean() == pytest.approx(2 / math.pi, abs=0.02)
 
 
 def test_the_rotated_cosine_is_that_of_the_vectors_rw():
@@ -177,11 +156,11 @@ def test_the_rotated_cosine_is_that_of_the_vectors_rw():
         torch.nn.functional.cosine_similarity(x, y, dim=-1).abs()
         for x, y in itertools.combinations(turned, 2)
     ]
-    torch.testing.assert_close(rotated_cosine(R.plane(), world), torch.stack(pairs).mean(0))
+    torch.testing.assert_close(cc.rotated_cosine(R.plane(), world), torch.stack(pairs).mean(0))
 
 
 def test_kappa_of_random_planes_is_two_over_n():
-    found = kappa(random_planes(2000, 24, 0), normal(20, 24, seed=1))
+    found = cc.kappa(cc.random_planes(2000, 24, 0), normal(20, 24, seed=1))
     assert float(found.mean()) == pytest.approx(2 / 24, rel=0.03)
     assert float(found.max()) <= 1
 
@@ -195,17 +174,17 @@ def planes_and_world(seed, strength, games=12, plies=20, n=24):
     pair = strength * world[top] + normal(N, 2, n, seed=seed + 1)
     plane = torch.linalg.qr(pair.mT).Q.mT
     game, place = torch.arange(N) // plies, torch.arange(N) % plies
-    on_square = by_square(kappa(plane, world), torch.arange(64))
+    on_square = cc.by_square(cc.kappa(plane, world), torch.arange(64))
     return on_square, top, game, place
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_coupling_is_found_where_it_is(seed):
     on_square, top, game, place = planes_and_world(seed, strength=2.0)
-    assert coupling_ratio(on_square, top) > 2.5
+    assert cc.coupling_ratio(on_square, top) > 2.5
     for found in (
         coupling_test(on_square, top, draws=39, seed=seed),
-        coupling_over_games(on_square, top, game, place, draws=39, seed=seed),
+        cc.coupling_over_games(on_square, top, game, place, draws=39, seed=seed),
     ):
         assert found.value > found.null.max()
         assert found.p == pytest.approx(1 / 40)
@@ -217,8 +196,8 @@ def test_the_null_of_squares_permutes_squares_and_not_points():
     on_square[0, [10, 20]] = 9.0
     found = coupling_test(on_square, torch.tensor([[10, 20]]), 99, 0, "S64")
     expected = [
-        coupling_ratio(on_square, torch.from_numpy(p)[torch.tensor([[10, 20]])])
-        for p in square_permutations(99, 0, "S64")
+        cc.coupling_ratio(on_square, torch.from_numpy(p)[torch.tensor([[10, 20]])])
+        for p in cc.square_permutations(99, 0, "S64")
     ]
     np.testing.assert_allclose(found.null, expected)
     assert found.p < 0.05
@@ -228,7 +207,7 @@ def test_coupling_is_not_found_where_it_is_not():
     p = [
         [
             coupling_test(on_square, top, 19, seed).p,
-            coupling_over_games(on_square, top, game, place, 19, seed).p,
+            cc.coupling_over_games(on_square, top, game, place, 19, seed).p,
         ]
         for seed in range(20)
         for on_square, top, game, place in [planes_and_world(seed, strength=0.0)]
@@ -238,15 +217,15 @@ def test_coupling_is_not_found_where_it_is_not():
 
 def test_a_token_that_is_no_square_is_said():
     with pytest.raises(ParameterError, match="1 of 2 points have a token that is no square"):
-        coupling_ratio(torch.ones(2, 64).double(), torch.tensor([[1, 64], [2, 3]]))
+        cc.coupling_ratio(torch.ones(2, 64).double(), torch.tensor([[1, 64], [2, 3]]))
 
 
 def test_a_world_vector_of_nothing_is_said():
     world = normal(3, 5)
     world[1] = 0
-    for statistic in (kappa, rotated_cosine):
+    for statistic in (cc.kappa, cc.rotated_cosine):
         with pytest.raises(ParameterError, match="1 of 3 world vectors are 0"):
-            statistic(random_planes(2, 5, 0), world)
+            statistic(cc.random_planes(2, 5, 0), world)
 
 
 def pieces(seed, strength, games=20, plies=15):
@@ -261,7 +240,7 @@ def pieces(seed, strength, games=20, plies=15):
 
 
 def test_the_value_of_pieces_is_found_where_it_is():
-    found = by_piece(*pieces(0, 0.2), draws=39, seed=0)
+    found = cc.by_piece(*pieces(0, 0.2), draws=39, seed=0)
     assert found["value"].value > 0.6
     assert found["value"].value > found["value"].null.max()
     ratios = [found[chess.piece_name(k)].value for k in (1, 3, 4, 5)]
@@ -270,13 +249,13 @@ def test_the_value_of_pieces_is_found_where_it_is():
 
 
 def test_the_value_of_pieces_is_not_found_where_it_is_not():
-    p = [by_piece(*pieces(seed, 0.0), draws=19, seed=seed)["value"].p for seed in range(20)]
+    p = [cc.by_piece(*pieces(seed, 0.0), draws=19, seed=seed)["value"].p for seed in range(20)]
     assert np.mean(np.array(p) <= 0.05) <= 0.2
 
 
 def test_a_fact_that_never_holds_takes_no_part():
     kappa, holds, kind, game, place = pieces(1, 0.2)
     holds[:, kind == chess.KNIGHT] = False
-    found = by_piece(kappa, holds, kind, game, place, draws=9, seed=0)
+    found = cc.by_piece(kappa, holds, kind, game, place, draws=9, seed=0)
     assert math.isnan(found["knight"].value)
     assert found["value"].value > 0.6

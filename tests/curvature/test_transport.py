@@ -6,34 +6,19 @@ import pytest
 import torch
 from tests.curvature.draws import normal, random_points
 
-from tokenspace.curvature.connection import curvature
-from tokenspace.curvature.frames import frame
-from tokenspace.curvature.transport import (
-    Path,
-    arc,
-    cap_area,
-    circle,
-    curvature_from_clover,
-    curvature_from_plaquette,
-    plaquette,
-    rotation_angle,
-    sampling_form,
-    sphere_form,
-    transport,
-    wilson_loop,
-)
+from tokenspace import curvature as cv
 from tokenspace.errors import ParameterError
 
 POINTS = random_points(12, 6)
-AT = frame(POINTS)
+AT = cv.frame(POINTS)
 A, B = (torch.nn.functional.normalize(v, dim=-1) for v in (POINTS.v1, POINTS.v2))
-FORM = sampling_form(A, B, POINTS.q)
+FORM = cv.sampling_form(A, B, POINTS.q)
 SIDES = (0.02, 0.04, 0.08, 0.16)
 
 
 def slope(estimate):
     """Log-log slope of the error of an estimate of R against the side of its loops."""
-    R = curvature(POINTS).dense()
+    R = cv.curvature(POINTS).dense()
     errors = [
         ((estimate(FORM, POINTS.z, AT.e1, AT.e2, side) - R).norm(dim=(1, 2)) / R.norm(dim=(1, 2)))
         .median()
@@ -49,7 +34,7 @@ def slope(estimate):
 
 
 @pytest.mark.parametrize(
-    ("estimate", "power"), [(curvature_from_plaquette, 1), (curvature_from_clover, 2)]
+    ("estimate", "power"), [(cv.curvature_from_plaquette, 1), (cv.curvature_from_clover, 2)]
 )
 def test_a_plaquette_errs_as_its_side_and_a_clover_as_the_square(estimate, power):
     assert slope(estimate) == pytest.approx(power, abs=0.15)
@@ -57,47 +42,49 @@ def test_a_plaquette_errs_as_its_side_and_a_clover_as_the_square(estimate, power
 
 def test_a_loop_is_the_identity_less_its_area_times_the_curvature():
     side = 1e-3
-    H, R = plaquette(FORM, POINTS.z, AT.e1, AT.e2, side), curvature(POINTS).dense()
+    H, R = cv.plaquette(FORM, POINTS.z, AT.e1, AT.e2, side), cv.curvature(POINTS).dense()
     left = (H - torch.eye(6).double() + side**2 * R).norm(dim=(1, 2))
     assert float(left.max()) < 20 * side**3
 
 
 def test_a_loop_the_other_way_round_undoes_it():
-    there = plaquette(FORM, POINTS.z, AT.e1, AT.e2, 0.3, steps=8)
-    back = plaquette(FORM, POINTS.z, AT.e2, AT.e1, 0.3, steps=8)
+    there = cv.plaquette(FORM, POINTS.z, AT.e1, AT.e2, 0.3, steps=8)
+    back = cv.plaquette(FORM, POINTS.z, AT.e2, AT.e1, 0.3, steps=8)
     assert float((back @ there - torch.eye(6).double()).abs().max()) < 1e-12
 
 
 def test_transport_is_orthogonal_and_of_fourth_order():
     along = AT.e1 + 0.5 * AT.e2
-    path = Path(lambda t: POINTS.z + t * along, lambda t: along)
-    exact = transport(FORM, path, steps=256)
+    path = cv.Path(lambda t: POINTS.z + t * along, lambda t: along)
+    exact = cv.transport(FORM, path, steps=256)
     torch.testing.assert_close(exact @ exact.mT, torch.eye(6).double().expand_as(exact))
-    coarse, fine = (float((transport(FORM, path, steps=k) - exact).norm()) for k in (4, 8))
+    coarse, fine = (float((cv.transport(FORM, path, steps=k) - exact).norm()) for k in (4, 8))
     assert math.log2(coarse / fine) == pytest.approx(4, abs=0.5)
 
 
 def test_transport_in_the_frame_is_that_of_the_whole_space():
-    small = plaquette(
-        sampling_form(AT.a, AT.b, POINTS.q), *torch.eye(3).double()[:, None].expand(3, 12, 3), 0.2
+    small = cv.plaquette(
+        cv.sampling_form(AT.a, AT.b, POINTS.q),
+        *torch.eye(3).double()[:, None].expand(3, 12, 3),
+        0.2,
     )
-    whole = plaquette(FORM, POINTS.z, AT.e1, AT.e2, 0.2)
+    whole = cv.plaquette(FORM, POINTS.z, AT.e1, AT.e2, 0.2)
     torch.testing.assert_close(AT.basis @ whole @ AT.basis.mT, small)
-    torch.testing.assert_close(wilson_loop(small, n=6), wilson_loop(whole))
+    torch.testing.assert_close(cv.wilson_loop(small, n=6), cv.wilson_loop(whole))
 
 
 def test_the_wilson_loop_measures_the_norm():
     side = 0.01
-    H = plaquette(FORM, POINTS.z, AT.e1, AT.e2, side)
-    found = (6 * (1 - wilson_loop(H)) / side**4).sqrt()
-    torch.testing.assert_close(found, curvature(POINTS).norm(), rtol=0.1, atol=1e-3)
+    H = cv.plaquette(FORM, POINTS.z, AT.e1, AT.e2, side)
+    found = (6 * (1 - cv.wilson_loop(H)) / side**4).sqrt()
+    torch.testing.assert_close(found, cv.curvature(POINTS).norm(), rtol=0.1, atol=1e-3)
 
 
 def test_a_path_takes_a_step_and_transport_takes_a_path():
     with pytest.raises(ParameterError, match="steps = 0"):
-        transport(FORM, arc(POINTS.z, AT.e1), steps=0)
+        cv.transport(FORM, cv.arc(POINTS.z, AT.e1), steps=0)
     with pytest.raises(ParameterError, match="No path"):
-        transport(FORM)
+        cv.transport(FORM)
 
 
 # --- the sphere
@@ -106,17 +93,17 @@ def test_a_path_takes_a_step_and_transport_takes_a_path():
 @pytest.mark.parametrize("angle", [0.1, 0.5, 1.0, 1.5])
 def test_around_a_cap_transport_turns_by_the_solid_angle(angle):
     x, y, pole = torch.linalg.qr(normal(3, 3, seed=2)).Q.T
-    rim = circle(pole, x, y, angle)
-    H = transport(sphere_form, rim, steps=64)
+    rim = cv.circle(pole, x, y, angle)
+    H = cv.transport(cv.sphere_form, rim, steps=64)
     start = rim.position(0.0)
     torch.testing.assert_close(H @ start, start, rtol=0, atol=1e-5)
-    expected = cap_area(angle) if cap_area(angle) <= math.pi else 2 * math.pi - cap_area(angle)
-    assert abs(rotation_angle(H) - expected) < 1e-5
+    area = cv.cap_area(angle)
+    assert abs(cv.rotation_angle(H) - min(area, 2 * math.pi - area)) < 1e-5
     along = (rim.velocity(0.0) / rim.velocity(0.0).norm())[:, None]
     across = torch.linalg.cross(start, along[:, 0])
     signed = math.atan2(float(across @ H @ along), float(along[:, 0] @ H @ along))
     orientation = float(torch.linalg.det(torch.stack([x, y, pole])))
-    assert math.cos(signed - orientation * cap_area(angle)) == pytest.approx(1, abs=1e-10)
+    assert math.cos(signed - orientation * area) == pytest.approx(1, abs=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -128,13 +115,13 @@ def test_around_a_triangle_it_turns_by_the_excess_of_its_angles(seed):
         return math.atan2(float(torch.linalg.cross(s, t).norm()), float(s @ t))
 
     excess = corner(a, b, c) + corner(b, c, a) + corner(c, a, b) - math.pi
-    H = transport(sphere_form, arc(a, b), arc(b, c), arc(c, a), steps=64)
-    assert math.cos(rotation_angle(H)) == pytest.approx(math.cos(excess), abs=1e-4)
+    H = cv.transport(cv.sphere_form, cv.arc(a, b), cv.arc(b, c), cv.arc(c, a), steps=64)
+    assert math.cos(cv.rotation_angle(H)) == pytest.approx(math.cos(excess), abs=1e-4)
 
 
 def test_arcs_stay_on_the_sphere_and_their_velocity_is_their_derivative():
     a, b = (v / v.norm() for v in normal(2, 4, seed=5))
-    path = arc(a, b)
+    path = cv.arc(a, b)
     assert float(path.position(0.3).norm()) == pytest.approx(1)
     slope_ = (path.position(0.3 + 1e-6) - path.position(0.3 - 1e-6)) / 2e-6
     torch.testing.assert_close(path.velocity(0.3), slope_, rtol=1e-6, atol=1e-8)
@@ -148,7 +135,7 @@ def test_arcs_stay_on_the_sphere_and_their_velocity_is_their_derivative():
     ],
 )
 def test_a_half_turn_is_one_and_rounding_does_not_leave_the_domain(R):
-    assert rotation_angle(R) == pytest.approx(math.pi)
+    assert cv.rotation_angle(R) == pytest.approx(math.pi)
     almost = torch.eye(3).double()
     almost[0, 0] += 1e-12  # acos of a trace above 3 would be nan
-    assert rotation_angle(almost) == pytest.approx(0, abs=1e-11)
+    assert cv.rotation_angle(almost) == pytest.approx(0, abs=1e-11)

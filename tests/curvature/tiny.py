@@ -1,8 +1,5 @@
 """Tiny causal models and a tokenizer of words, built on the spot."""
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from transformers import (
@@ -74,23 +71,14 @@ def tokenizer(adds_bos: bool = True, has_bos: bool = True) -> PreTrainedTokenize
 SIGNS = ["?", "<s>", *" .+#=0123456789abcdefghBKNOQRx-"]
 
 
-def letter_llama() -> LlamaForCausalLM:
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
-    return LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, vocab_size=len(SIGNS), **sizes))
-
-
-def letter_gpt2() -> GPT2LMHeadModel:
-    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2}
-    return GPT2LMHeadModel(GPT2Config(vocab_size=len(SIGNS), tie_word_embeddings=False, **sizes))
-
-
-def letter_reader(model: Callable[[], Any] = letter_llama) -> Reader:
+def letter_reader() -> Reader:
     """A model that reads single characters, as most do with the squares of chess."""
     found = Tokenizer(models.WordLevel({sign: i for i, sign in enumerate(SIGNS)}, "?"))
     found.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
     wrapped = PreTrainedTokenizerFast(tokenizer_object=found, bos_token="<s>", unk_token="?")
     torch.manual_seed(0)
-    made = model()
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2}
+    model = LlamaForCausalLM(LlamaConfig(num_hidden_layers=1, vocab_size=len(SIGNS), **sizes))
     ranks = torch.tensor([sign in set("12345678") for sign in SIGNS])
-    made.lm_head.weight.data[~ranks] = 0  # so that the likeliest tokens are mostly ranks
-    return reader_of(made, wrapped)
+    model.lm_head.weight.data[~ranks] = 0  # so that the likeliest tokens are mostly ranks
+    return reader_of(model, wrapped)

@@ -16,13 +16,7 @@ from tokenspace.curvature.reader import Reader, load_reader, reader_of, untraine
 from tokenspace.curvature.sensitivity import READOUTS, jensen_shannon, swap_divergence, swap_table
 from tokenspace.curvature.softmax import charge, covariance_times, entropy, mean, sampling_error
 from tokenspace.curvature.statistics import interval_over_texts, rank_correlation, shift_null
-from tokenspace.curvature.text import (
-    TextPoint,
-    check_text,
-    describe_points,
-    read_sentence,
-    readable,
-)
+from tokenspace.curvature.text import check_text, describe_points, read_sentence, readable
 from tokenspace.curvature.transport import (
     Path,
     arc,

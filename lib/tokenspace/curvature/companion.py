@@ -18,13 +18,7 @@ Table = Float[Tensor, "V n"]
 
 
 def mean_direction(h: State, V: Table, v: Vectors) -> tuple[State, Vectors]:
-    """u, the unit vector of the mean row at state h, and du(v): how it turns as h moves along v.
-
-    >>> V = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
-    >>> u, du = mean_direction(torch.zeros(2).double(), V, torch.eye(2).double())
-    >>> u.int().tolist(), du.int().tolist()
-    ([1, 0], [[0, 0], [0, 1]])
-    """
+    """u, the unit vector of the mean row at state h, and du(v): how it turns as h moves along v."""
     p = (h @ V.double().T).softmax(-1)
     m = mean(p, V)
     u, moved = m / m.norm(), covariance_times(p, V, v) / m.norm()

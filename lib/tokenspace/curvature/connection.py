@@ -152,12 +152,6 @@ def live_curvature(points: Points, mean_rows: Float64[Tensor, "N n"]) -> Curvatu
     """For comparison: curvature with the charge differentiated as well, R + dq∧(z∧B).
 
     `mean_rows` are m = Σ pᵢ vᵢ; with logits |h| V z, dq(μ) = q |h| (v₁ + v₂ - 2m)·μ.
-
-    >>> from tokenspace.curvature import points_of
-    >>> h, V = torch.eye(3)[:1], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> one = points_of(h, torch.zeros(1, 2), V)  # of two equal tokens m is half-way: dq = 0
-    >>> round(live_curvature(one, V.double().mean(0, keepdim=True)).norm().item(), 6)
-    1.0
     """
     slope = (points.q * points.scale)[:, None] * (points.v1 + points.v2 - 2 * mean_rows)
     return _closed(points, points.q, slope)

@@ -127,11 +127,7 @@ def _run_and_watch(
 
 @torch.no_grad()
 def run(model: Any, ids: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """What the output matrix reads (N L n), and the model's own logits (N L V), on one device.
-
-    >>> run(untrained_reader(["Hello world!"], width=8).model, torch.ones(2, 3).long())[0].shape
-    torch.Size([2, 3, 8])
-    """
+    """What the output matrix reads (N L n), and the model's own logits (N L V), on one device."""
     seen: list[Tensor] = []
     head = model.get_output_embeddings()
     hook = head.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))

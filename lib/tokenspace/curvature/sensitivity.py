@@ -43,11 +43,6 @@ def swap_divergence(
     """Divergence after the top token against after the runner-up, at each point of a reading.
 
     Prefixes of equal length run together, so nothing is padded. Points keep their order.
-
-    >>> from tokenspace.curvature import untrained_reader
-    >>> tiny = untrained_reader(["the cat sat on a mat"])
-    >>> swap_divergence(tiny, read(tiny, [[1, 2, 3]])).shape
-    torch.Size([3])
     """
     points, device = reading.points, reader.model.device
     text, position = reading.text[points.kept].cpu(), reading.position[points.kept].cpu()  # (N,)
@@ -75,11 +70,6 @@ def swap_table(reader: Reader, ids: Sequence[Sequence[int]], since: Sequence[int
 
     Columns: text, position, p1, p2, `READOUTS`, js, and expected = p₁ p₂ js, which contains p₁ p₂
     and so goes along with q by construction.
-
-    >>> from tokenspace.curvature import untrained_reader
-    >>> tiny = untrained_reader(["the cat sat on a mat"])
-    >>> len(swap_table(tiny, [[1, 2, 3], [4, 5]], since=[1, 1]))
-    3
     """
     if len(since) != len(ids):
         raise ParameterError(f"{len(since)} first positions for {len(ids)} texts; give one a text.")

@@ -3,8 +3,6 @@
 from tokenspace.curvature.chess.board import (
     FACT_KIND,
     FACT_SQUARE,
-    BoardPoints,
-    BoardReading,
     board_tests,
     read_board,
     square_cosines,
@@ -16,14 +14,12 @@ from tokenspace.curvature.chess.coupling import (
     by_square,
     coupling_over_games,
     coupling_ratio,
-    coupling_test,
     kappa,
     random_planes,
     rotated_cosine,
 )
 from tokenspace.curvature.chess.games import (
     FACTS,
-    Fact,
     encode_game,
     facts,
     games_of,
@@ -35,18 +31,15 @@ from tokenspace.curvature.chess.games import (
 )
 from tokenspace.curvature.chess.model import (
     PACKAGED,
-    ChessModel,
     ChessRecipe,
     facts_along,
     legality,
     load_chess,
-    save_chess,
     tokens_of,
     train_chess,
     untrained_chess,
 )
 from tokenspace.curvature.chess.probes import (
-    Probes,
     auc,
     bag_of_tokens,
     fit_probes,
@@ -55,7 +48,6 @@ from tokenspace.curvature.chess.probes import (
     varied,
 )
 from tokenspace.curvature.chess.statistics import (
-    PermutationTest,
     cosines,
     exchanged_games,
     holm,
@@ -63,7 +55,6 @@ from tokenspace.curvature.chess.statistics import (
     mantel,
     mantel_test,
     permutation_test,
-    purity,
     quadrants,
     square_permutations,
 )

@@ -15,26 +15,10 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from tokenspace.curvature.chess.coupling import (
-    by_piece,
-    by_square,
-    coupling_over_games,
-    coupling_test,
-    kappa,
-)
+from tokenspace.curvature.chess import coupling, statistics
 from tokenspace.curvature.chess.games import FACTS, NONE, encode_game, named_square, own_squares
 from tokenspace.curvature.chess.model import BOS, facts_along, tokens_of
 from tokenspace.curvature.chess.probes import fit_probes, held_out, varied
-from tokenspace.curvature.chess.statistics import (
-    PermutationTest,
-    cosines,
-    king_distance,
-    mantel_test,
-    permutation_test,
-    purity,
-    quadrants,
-    square_permutations,
-)
 from tokenspace.curvature.connection import Curvature, curvature
 from tokenspace.curvature.generation import read
 from tokenspace.curvature.points import Points
@@ -76,12 +60,6 @@ def text_points(reader: Reader, games: Sequence[chess.Board]) -> BoardPoints:
     """A language model at each move of games in text, where the rank of its square comes next.
 
     `holds` are the facts before the move. Points where a candidate names no square are left out.
-
-    >>> from tokenspace.curvature import untrained_reader
-    >>> from tokenspace.curvature.chess import games_of
-    >>> reader = untrained_reader(["1. e4 e5 2. d4"])
-    >>> len(text_points(reader, games_of("1. e4 e5 2. d4 *"))) <= 3
-    True
     """
     encoded = [encode_game(reader, game) for game in games]
     names = [name for _, some in encoded for name in some]
@@ -150,14 +128,8 @@ def _chosen(
 
 
 def square_cosines(R: Curvature, label: Int64[Tensor, " N"]) -> Float64[np.ndarray, "64 64"]:
-    """Cosines between the mean curvatures of the points of each square; nan for a square without.
-
-    >>> x = torch.eye(3).double()
-    >>> R = Curvature(torch.ones(3).double(), x, x[[1, 2, 0]])
-    >>> float(square_cosines(R, torch.tensor([0, 1, 1]))[0, 1])
-    0.0
-    """
-    return cosines(R.gram_of_means(label, 64).numpy())
+    """Cosines of the mean curvatures of each square's points; nan for a square without."""
+    return statistics.cosines(R.gram_of_means(label, 64).numpy())
 
 
 @dataclass(frozen=True)
@@ -188,12 +160,6 @@ def read_board(at: BoardPoints, *, least: int = 20, seed: int = 0) -> BoardReadi
 
     A fact takes part that holds, and fails, at `least` points of the half that probes are fitted
     on. Raises ParameterError when there is none.
-
-    >>> from tokenspace.curvature import reader_of
-    >>> from tokenspace.curvature.chess import ChessRecipe, random_games, untrained_chess
-    >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
-    >>> read_board(square_points(reader, random_games(4, 0, 12)), least=2).similarity.shape
-    (64, 64)
     """
     out = held_out(at.game, 0.5, seed)
     fit, held = at[~out], at[out]
@@ -210,13 +176,13 @@ def read_board(at: BoardPoints, *, least: int = 20, seed: int = 0) -> BoardReadi
     plane = R[out].plane()
     world = fit_probes(fit.points.z, fit.holds[:, fact]).world
     squares = fit_probes(fit.points.z, own[:, square]).world
-    on_square = by_square(kappa(plane, squares), square)
-    return BoardReading(R, at.label, held, on_square, kappa(plane, world), fact, world)
+    on_square = coupling.by_square(coupling.kappa(plane, squares), square)
+    return BoardReading(R, at.label, held, on_square, coupling.kappa(plane, world), fact, world)
 
 
 def board_tests(
     reading: BoardReading, draws: int, seed: int, group: str
-) -> dict[str, PermutationTest]:
+) -> dict[str, statistics.PermutationTest]:
     """Every statistic against its null: squares permuted within `group`, or whole games exchanged.
 
     κ is of the facts on a square, a piece each, or of "a piece of the side to move", own.
@@ -229,18 +195,19 @@ def board_tests(
     ['distance', 'quadrants']
     """
     held, near, rule = reading.held, reading.similarity, (draws, seed)
-    moved = (quadrants()[p] for p in square_permutations(*rule, group))
+    quarters, moved = statistics.quadrants(), statistics.square_permutations(*rule, group)
+    purities = (statistics.purity(near, quarters[p]) for p in moved)
     own = (reading.on_square, held.squares)
-    facts = (by_square(reading.kappa, FACT_SQUARE[reading.fact]), held.squares)
+    facts = (coupling.by_square(reading.kappa, FACT_SQUARE[reading.fact]), held.squares)
     games, fact = (held.game, held.place), reading.fact
-    pieces = by_piece(reading.kappa, held.holds[:, fact], FACT_KIND[fact], *games, *rule)
+    pieces = coupling.by_piece(reading.kappa, held.holds[:, fact], FACT_KIND[fact], *games, *rule)
     return {
-        "distance": mantel_test(near, king_distance(), *rule, group),
-        "quadrants": permutation_test(purity(near, quadrants()), (purity(near, q) for q in moved)),
-        "κ of facts, squares": coupling_test(*facts, *rule, group),
-        "κ of facts, games": coupling_over_games(*facts, *games, *rule),
-        "κ of own, squares": coupling_test(*own, *rule, group),
-        "κ of own, games": coupling_over_games(*own, *games, *rule),
+        "distance": statistics.mantel_test(near, statistics.king_distance(), *rule, group),
+        "quadrants": statistics.permutation_test(statistics.purity(near, quarters), purities),
+        "κ of facts, squares": coupling.coupling_test(*facts, *rule, group),
+        "κ of facts, games": coupling.coupling_over_games(*facts, *games, *rule),
+        "κ of own, squares": coupling.coupling_test(*own, *rule, group),
+        "κ of own, games": coupling.coupling_over_games(*own, *games, *rule),
         "piece value": pieces["value"],
         **{name: test for name, test in pieces.items() if name != "value"},
     }

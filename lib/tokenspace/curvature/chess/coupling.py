@@ -115,12 +115,7 @@ def coupling_ratio(on_square: OnSquare, top: Pairs) -> float:
 def coupling_test(
     on_square: OnSquare, top: Pairs, draws: int, seed: int, group: str = "S8xS8"
 ) -> PermutationTest:
-    """`coupling_ratio` when the squares of the world vectors are permuted.
-
-    >>> top = torch.tensor([[3, 4]])
-    >>> coupling_test(torch.ones(1, 64).double(), top, draws=9, seed=0).p
-    1.0
-    """
+    """`coupling_ratio` when the squares of the world vectors are permuted."""
     moved = torch.from_numpy(square_permutations(draws, seed, group))
     null = (coupling_ratio(on_square, m[top]) for m in moved)
     return permutation_test(coupling_ratio(on_square, top), null)
@@ -133,10 +128,6 @@ def coupling_over_games(
 
     Games meet place by place: squares that are likely at a place in every game survive this
     null, those of the position itself don't.
-
-    >>> top, two = torch.tensor([[3, 4], [5, 6]]), torch.arange(2)
-    >>> coupling_over_games(torch.ones(2, 64).double(), top, two, 0 * two, draws=9, seed=0).p
-    1.0
     """
     null = (
         coupling_ratio(on_square[rows], top[partners])
@@ -158,11 +149,6 @@ def by_piece(
 
     `kind` is the piece type of a fact as in `chess` (1 to 6); kings have no value and take no part
     in ρ. Of the null, each game's planes meet the positions of another game, place by place.
-
-    >>> kappa, holds = torch.ones(2, 6).double(), torch.ones(2, 6).bool()
-    >>> two, kind = torch.arange(2), torch.arange(1, 7)
-    >>> by_piece(kappa, holds, kind, two, 0 * two, draws=9, seed=0)["queen"].value
-    1.0
     """
     kinds, priced = kind.unique().tolist(), (kind != chess.KING).numpy()
     value = np.array([VALUES[k] for k in kind[priced].tolist()])

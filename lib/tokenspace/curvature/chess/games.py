@@ -112,12 +112,7 @@ def games_of(pgn: str) -> list[chess.Board]:
 
 
 def load_games(path: Path) -> list[chess.Board]:
-    """`games_of` a file. Raises SourceError when it can't be read as text.
-
-    >>> load_games(Path("nowhere.pgn"))
-    Traceback (most recent call last):
-    tokenspace.errors.SourceError: The games of nowhere.pgn can't be read: ...
-    """
+    """`games_of` a file. Raises SourceError when it can't be read as text."""
     try:
         return games_of(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
@@ -147,9 +142,6 @@ def random_game(seed: int | str, plies: int, greed: float = 0.0) -> chess.Board:
 
     A move's weight is exp(greed · gain), where the gain (in pawns) is what it takes less what can
     be taken back: 0 draws uniformly, 1 makes games look a little more like real ones.
-
-    >>> random_game(0, 8).ply()
-    8
     """
     generator, board = random.Random(seed), chess.Board()
     while board.ply() < plies and not board.is_game_over():

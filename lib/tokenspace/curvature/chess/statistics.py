@@ -174,11 +174,6 @@ def exchanged_games(
 
     Rows of one game aren't independent, so shuffling rows makes chance look smaller than it is:
     whole games are permuted. Rows whose partner game has no such place are left out.
-
-    >>> game, place = torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0])
-    >>> rows, partners = next(exchanged_games(game, place, 1, seed=0))
-    >>> rows.tolist(), partners.tolist()
-    ([0, 2], [2, 0])
     """
     games, number = np.unique(game.numpy(), return_inverse=True)
     if len(games) < 2:
