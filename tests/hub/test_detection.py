@@ -15,6 +15,7 @@ from tokenspace.hub import (
     manifold,
     nearest,
     plant,
+    read_dimension,
     reflection,
     sphere,
     valley,
@@ -148,3 +149,27 @@ def test_a_ghost_that_captures_everyone_has_no_reading():
 def test_lengths_are_summed_in_double():
     rows = torch.full((2, 3), 1e-30)
     assert lengths(rows).tolist() == pytest.approx([math.sqrt(3) * 1e-30] * 2)
+
+
+def test_a_shoulder_of_the_core_is_no_valley():
+    """A dip of a fifth between two modes is not the gap before a hub; one of nearly all is."""
+    q = torch.linspace(0.001, 0.999, 2000, dtype=torch.float64)
+    normal = torch.distributions.Normal(0.0, 1.0).icdf(q)
+
+    def two_modes(apart):
+        logs = torch.cat([0.1 * normal, 0.1 * normal[::2] - apart])
+        return along_one_axis(logs.exp().tolist())
+
+    assert valley(two_modes(0.3)) is None
+    assert valley(two_modes(0.8)) == pytest.approx(math.exp(-0.4), rel=0.1)
+
+
+def test_a_hub_away_from_the_origin_is_missed_and_its_effect_stays():
+    """Known failure: lengths are measured from the origin, distances know of none."""
+    table, planted = plant(manifold(1500, 8, 256, 0.35, 0, length_sd=0.1), 60, 0.2, 0)
+    assert torch.isin(planted, reflection(table).rows).all()
+    moved = table + 3.0 * torch.nn.functional.normalize(gaussian(1, 256, 1)).to(table.dtype)
+    assert not torch.isin(planted, reflection(moved).rows).any()
+    at_origin, away = read_dimension(table), read_dimension(moved)
+    assert away.full.mle == pytest.approx(at_origin.full.mle, rel=1e-3)
+    assert away.hub_removed.mle > 1.5 * at_origin.hub_removed.mle

@@ -277,3 +277,13 @@ def test_a_dimension_too_large_for_the_sample_is_flagged():
         assert limit(512) < found.value < 50
         assert "not identifiable from n = 512" in found.note
     assert "not identifiable" not in mle(*by_brute_force(cube(512, 2, 0)).T).note
+
+
+def test_the_errors_of_a_hand_worked_table():
+    """m = 1 and 3: d = 1/4, and the sd of m over its mean is sqrt(2)/2, so se = d/2."""
+    value = mle(torch.ones(2), torch.tensor([1.0, 3.0], dtype=torch.float64).exp())
+    assert value.value == pytest.approx(1 / 4, rel=1e-12)
+    assert value.se == pytest.approx(1 / 8, rel=1e-12)
+    m = torch.arange(1.0, 101.0, dtype=torch.float64)
+    kept = censored(torch.ones(100), m.exp(), keep=0.49)
+    assert kept.se == pytest.approx(kept.value / math.sqrt(49), rel=1e-12)  # 49 are looked at

@@ -230,3 +230,28 @@ def test_one_far_outlier_moves_the_reading_by_less_than_one_percent():
     one, other = read_dimension(table), read_dimension(torch.cat([table, outlier]))
     for name in ("mle", "median", "lid20"):
         assert getattr(other.full, name) == pytest.approx(getattr(one.full, name), rel=0.01)
+
+
+def test_the_ghost_is_made_of_the_core_rows_own_lengths():
+    """A hub that stands before the core: ids of the core are not those of the table."""
+    core = gaussian(600, 24, 0) * torch.linspace(0.8, 1.25, 600, dtype=torch.float64)[:, None]
+    _, hub = plant(core, 40, 0.1, 0)
+    rows = torch.cat([plant(core, 40, 0.1, 0)[0][hub], core])
+    r = read_dimension(rows)
+    kept = torch.ones(640, dtype=torch.bool).index_fill(0, r.hub.rows, False)
+    alone, rho = nearest(rows[kept]), rows[kept].norm(dim=1)
+    expected = mle(*ghost(alone.r1, alone.r2, rho)).value
+    assert r.verdict.ghost == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_tokenizer_that_does_not_fit_its_table_is_said():
+    rows = gaussian(208, 4, 0)
+    big = read_dimension(EmbeddingTable("t", rows, "F64", [f"t{i}" for i in range(300)], 300))
+    assert "92 entries of the tokenizer have no row" in big.notes
+    tokens = [f"t{i}" if not 40 <= i < 99 else f"<row {i}: no token>" for i in range(208)]
+    gap = read_dimension(EmbeddingTable("t", rows, "F64", tokens, 208))
+    assert "59 rows among the others have no token" in gap.notes
+
+
+def test_a_transposed_table_is_suspected():
+    assert any("transposed" in note for note in read_dimension(gaussian(20, 50, 0)).notes)

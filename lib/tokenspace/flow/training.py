@@ -128,6 +128,28 @@ def train(
         with torch.autocast(kind.type, torch.bfloat16, enabled=bf16):
             return model.loss(tokens, draws)
 
+    with torch.random.fork_rng([kind] if kind.type == "cuda" else []):
+        model.to(device).train()
+        every = range(0, settings.steps, settings.log_every)
+        shapes = [str(m.shape) for m in model.modules() if isinstance(m, DiT)]  # compiled or not
+        about = "; ".join([model.name, *shapes])
+        keep = Checkpoint.at(checkpoint, identity_of(model, about, data.identity, settings))
+        average = Ema(model, settings.decay)
+        run = loop.train(
+            model, batches, loss, settings, log=_logs(model, callback), 
+            logged=[*every, settings.steps],
+            average=average, checkpoint=keep,
+        )  # fmt: skip
+    records = {name: torch.stack(values) for name, values in run.records.items()}
+    steps, losses = torch.tensor(run.logged[1:]), records["loss"][1:]
+    return Run(steps, losses, records["spread"], average.averaged(model), run.stopped)
+
+
+def _logs(
+    model: Objective, callback: Callable[[int, Objective], None] | None
+) -> Callable[[loop.Run], dict[str, Tensor]]:
+    """What is logged, E's spread anew where E trains; ends a run that went wrong."""
+
     def log(run: loop.Run) -> dict[str, Tensor]:
         start = run.records["spread"][0] if run.logged else None
         if start is None or model.E.requires_grad:
@@ -140,20 +162,7 @@ def train(
             callback(run.step, model)
         return {"loss": run.mean_loss, "spread": spread}
 
-    with torch.random.fork_rng([kind] if kind.type == "cuda" else []):
-        model.to(device).train()
-        every = range(0, settings.steps, settings.log_every)
-        shapes = [str(m.shape) for m in model.modules() if isinstance(m, DiT)]  # compiled or not
-        about = "; ".join([model.name, *shapes])
-        keep = Checkpoint.at(checkpoint, identity_of(model, about, data.identity, settings))
-        average = Ema(model, settings.decay)
-        run = loop.train(
-            model, batches, loss, settings, log=log, logged=[*every, settings.steps],
-            average=average, checkpoint=keep,
-        )  # fmt: skip
-    records = {name: torch.stack(values) for name, values in run.records.items()}
-    steps, losses = torch.tensor(run.logged[1:]), records["loss"][1:]
-    return Run(steps, losses, records["spread"], average.averaged(model), run.stopped)
+    return log
 
 
 def _went_wrong(run: loop.Run, ratio: Float64[Tensor, " 3"]) -> str:
