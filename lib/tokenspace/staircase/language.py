@@ -109,18 +109,8 @@ def train_text(
     Raises `ParameterError` for settings without a batch, a text shorter than a window, tokens
     outside the vocabulary, or n-grams longer than a window and its next token.
     """
+    _refuse_misfit(model, texts, n_grams)
     R, n = texts.shape
-    low, high = int(texts.min()) if n else 0, int(texts.max()) if n else 0
-    if n < model.length + 2 or low < 0 or high >= model.vocabulary:
-        raise ParameterError(
-            f"texts of {n:,} tokens, {low} to {high}: needs at least {model.length + 2} tokens for "
-            f"windows of {model.length}, all below the vocabulary of {model.vocabulary}."
-        )
-    if not all(1 <= k <= model.length + 1 for k in n_grams):
-        raise ParameterError(
-            f"n_grams = {tuple(n_grams)}: windows of {model.length} tokens and the next one hold "
-            f"1 to {model.length + 1}."
-        )
     seeds, batch = settings.seeds_of(R), settings.batch
     if len(params["E"]) != R or batch is None:
         raise ParameterError(
@@ -155,6 +145,21 @@ def train_text(
     data = f"{[named(text) for text in texts]} n_grams {list(n_grams)} watched {watched}"
     names = str(model), data
     return train_runs(loss, params, log, settings, names, checkpoint=checkpoint, device=device)
+
+
+def _refuse_misfit(model: CharGPT, texts: Int64[Tensor, "R n"], n_grams: Sequence[int]) -> None:
+    n = texts.shape[1]
+    low, high = int(texts.min()) if n else 0, int(texts.max()) if n else 0
+    if n < model.length + 2 or low < 0 or high >= model.vocabulary:
+        raise ParameterError(
+            f"texts of {n:,} tokens, {low} to {high}: needs at least {model.length + 2} tokens for "
+            f"windows of {model.length}, all below the vocabulary of {model.vocabulary}."
+        )
+    if not all(1 <= k <= model.length + 1 for k in n_grams):
+        raise ParameterError(
+            f"n_grams = {tuple(n_grams)}: windows of {model.length} tokens and the next one hold "
+            f"1 to {model.length + 1}."
+        )
 
 
 def n_gram_law(
