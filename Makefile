@@ -13,7 +13,7 @@ LAB   := $(VENV)/.lab
 CODE := lib tests notebooks book/_ext
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book test check run serve bench sync handout slides pdf lab clean browser
+.PHONY: help setup book test check run serve bench mutate sync handout slides pdf lab clean browser
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,7 +54,7 @@ serve: book  ## serve the site on http://127.0.0.1:8000
 	@echo "serve: http://127.0.0.1:8000 (Ctrl-C ends it)"
 	@$(BIN)/python -m http.server 8000 --bind 127.0.0.1 --directory build/book/_build/html
 
-bench: $(READY)  ## time and memory against named peers, and how they grow; a page of both
+bench: $(READY)  ## time and memory against named peers, in one table
 	@$(BIN)/python -m tests.bench
 	@echo "bench: open build/bench/index.html; the next \`make book\` has it as a page"
 
@@ -81,6 +81,9 @@ lab: $(LAB)  ## JupyterLab with the committed notebooks (installs it the first t
 $(LAB): requirements-lab.txt $(READY)
 	@$(BIN)/python -m pip install --quiet --no-deps -r requirements-lab.txt
 	@touch $@
+
+mutate: $(READY)  ## put each fault of tests/mutations.yaml into a copy: its tests must fail
+	@$(BIN)/python -m tests.mutate
 
 clean:  ## remove everything that was built; .venv stays
 	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis

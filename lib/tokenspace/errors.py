@@ -35,7 +35,3 @@ class PageError(TokenspaceError):
 
 class ExerciseError(TokenspaceError):
     """An answer to an exercise that isn't right yet: what it was, what leads there, what next."""
-
-
-class CapacityError(ParameterError):
-    """A run that this machine can't hold, with the smallest change of its values that would fit."""

@@ -438,7 +438,9 @@ def word(token):
 # Here is a passage that the model continues by itself, always with the likeliest token. The darker a word's ground, the larger the charge where it was chosen. **Predict first**: at the darkest words, which two tokens compete, and are their rows nearly one direction or far apart? Then open them in {numref}`fig-opened`, by mouse or with the arrow keys; {numref}`tbl-blurry` has those of the largest charge.
 
 # %%
-opened = [point for point in cv.describe_points(reading, reader.tokenizer) if point.next is not None]
+opened = [
+    point for point in cv.describe_points(reading, reader.tokenizer) if point.next is not None
+]
 largest = max(range(len(opened)), key=lambda i: opened[i].q)
 
 

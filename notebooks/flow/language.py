@@ -103,9 +103,9 @@ from tokenspace.flow.network import size_of
 from tokenspace.flow.sampling import Mechanism, plan, sample
 from tokenspace.flow.theory import squared_distances
 from tokenspace.flow.training import Settings, train
+from tokenspace.format import reach
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PINK, RED, TEAL
-from tokenspace.press.tables import reach
 from tokenspace.sources import load_causal, load_corpus, load_tokenizer
 
 # %% tags=["hide-input"]

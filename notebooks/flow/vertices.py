@@ -53,12 +53,12 @@ from tokenspace.flow import toy
 from tokenspace.flow.judges import judge
 from tokenspace.flow.sampling import Mechanism, plan, sample
 from tokenspace.flow.theory import geometry, squared_distances
+from tokenspace.format import span
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import BLUE, INK, MUTED, PALETTE, RED
 from tokenspace.press.live import Live, Slider
 from tokenspace.press.particles import draw_particles
 from tokenspace.press.places import settle
-from tokenspace.press.tables import span
 
 generator = torch.Generator().manual_seed(seed)
 

@@ -74,9 +74,9 @@ import torch
 from scipy.cluster.hierarchy import leaves_list, linkage, optimal_leaf_ordering
 
 from tokenspace import staircase as st
+from tokenspace.format import reach
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, RED, TEAL
-from tokenspace.press.tables import reach
 from tokenspace.sources import load_corpus
 
 run_seeds = list(range(seed, seed + seeds))

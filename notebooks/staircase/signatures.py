@@ -64,9 +64,9 @@ import seaborn as sns
 import torch
 
 from tokenspace import staircase as st
+from tokenspace.format import span
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, PAPER, RED, TEAL
-from tokenspace.press.tables import span
 
 assert gamma in gammas, f"gamma = {gamma} is not one of gammas = {gammas}: put it there"
 run_seeds = list(range(seed, seed + seeds))

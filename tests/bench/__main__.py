@@ -1,4 +1,4 @@
-"""Measures every row and curve in processes of their own, and writes the page: `make bench`."""
+"""Measures every row in processes of their own, and writes one table: `make bench`."""
 
 import json
 import statistics
@@ -8,25 +8,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from tests.bench.curves import CURVES, SERIES, record
+from markdown_it import MarkdownIt
 from tests.bench.measure import in_process
 from tests.bench.rows import ROWS, Row
 from tqdm import tqdm
 
-from tokenspace.press.benches import bench as page
+from tokenspace.files import find_root, write
 from tokenspace.press.environment import commit, cores, processor, versions
-from tokenspace.press.layout import find_root
-from tokenspace.press.sync import write
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 LONG = 30  # seconds of a row after which two pairs are enough
-NAMES = "Rows or curves to measure alone, by the beginning of a name: neighbours, chess, ..."
+NAMES = "Rows to measure alone, by the beginning of a name: neighbours, chess, ..."
 
 
 @app.command()
 def bench(
     names: Annotated[list[str] | None, typer.Argument(help=NAMES, show_default="all")] = None,
-    runs: Annotated[int, typer.Option(min=1, help="Pairs a row; a curve's sizes: 2 at most.")] = 3,
+    runs: Annotated[int, typer.Option(min=1, help="Pairs a row.")] = 3,
     threads: Annotated[
         list[int] | None,
         typer.Option(help="Threads of every row; default: all cores, and 1 where that teaches."),
@@ -34,40 +32,61 @@ def bench(
     slow: Annotated[bool, typer.Option(help="Also the rows of more than five minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder, instead of build/bench.")] = None,
 ) -> None:
-    """Time each row against its peer, and each curve at growing sizes.
+    """Time each row against its peer.
 
-    Writes bench.json (rows), curves.json and index.html, a page of both, which the next
-    `tokenspace book` takes into the book. A measurement is a process of its own; ours and the
+    Writes bench.json and its table as bench.md, which the next `tokenspace book` takes into the
+    book, and index.html, which opens alone. A measurement is a process of its own; ours and the
     peer's take turns, and the ratio is the median over pairs. Nothing is asserted. Run it on a
     machine that does nothing else.
     """
     rows = {n: row for n, row in ROWS.items() if _chosen(n, names) and (slow or not row.slow)}
-    curves = {n: curve for n, curve in CURVES.items() if _chosen(n, names)}
-    if not rows and not curves:
-        raise typer.BadParameter(f"nothing begins so; there is: {', '.join([*ROWS, *CURVES])}")
-    most = max(threads or [cores()])
+    if not rows:
+        raise typer.BadParameter(f"nothing begins so; there is: {', '.join(ROWS)}")
     todo = [(name, count) for name, row in rows.items() for count in _threads(row, threads)]
     folder = out or find_root() / "build" / "bench"
-    _save(
-        folder / "bench.json",
-        [compare(n, ROWS[n], runs, count) for n, count in tqdm(todo, desc="rows", unit="row")],
-    )
-    _save(folder / "curves.json", grown(list(curves), min(2, runs), most))
-    write(folder / "index.html", page.standalone(page.page(*page.measured(folder))))
-
-
-def _save(path: Path, found: list[dict[str, Any]]) -> None:
-    """Write measurements with where they come from; none leave an older file as it is."""
+    found = [compare(n, ROWS[n], runs, count) for n, count in tqdm(todo, desc="rows", unit="row")]
     about = {
         "machine": f"{processor()}, {cores()} cores",
         "versions": versions(),
         "commit": commit(find_root()),
         "measured": datetime.now(UTC).isoformat(timespec="minutes"),
     }
-    if found:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        records = [{**record, **about} for record in found]
-        write(path, json.dumps(records, indent=1, ensure_ascii=False))
+    records = [{**record, **about} for record in found]
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / "bench.json", json.dumps(records, indent=1, ensure_ascii=False))
+    write(folder / "bench.md", page(records))
+    write(folder / "index.html", MarkdownIt("commonmark").enable("table").render(page(records)))
+
+
+def page(records: list[dict[str, Any]]) -> str:
+    """Write the measurements as a page: where they come from, a table, the missed targets."""
+    about = records[0]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    lines = [
+        "# Bench",
+        "",
+        "Each row times a call of ours and one of a peer that does the same, in turn, in processes "
+        "of their own with the same number of threads. Below 1 we are faster, or hold less. Where "
+        "a row has no peer it is memory against a limit.",
+        "",
+        f"{about['machine']}; {versions}; commit {about['commit'][:12]}; {about['measured']}.",
+        "",
+        "| row | peer | threads | ours, s | peer, s | ratio | target | our peak, MB |",
+        "|:--|:--|--:|--:|--:|--:|--:|--:|",
+    ]
+    missed = []
+    for row in records:
+        low, high = row["spread"]
+        theirs = "–" if row["peer_s"] is None else f"{row['peer_s']:.3g}"
+        lines.append(
+            f"| {row['name']} | {row['peer']} | {row['threads']} | {row['ours_s']:.3g} | {theirs} "
+            f"| {row['ratio']:.2g} ({low:.2g} to {high:.2g}) | {row['target']:g} "
+            f"| {row['peak_mb']:.0f} |"
+        )
+        if row["ratio"] > row["target"]:
+            over = row["ratio"] / row["target"] - 1
+            missed.append(f"- {row['name']}: {over:.0%} above {row['target']:g}. {row['why']}")
+    return "\n".join([*lines, "", "## Missed targets", "", *(missed or ["None."]), ""])
 
 
 def _chosen(name: str, names: list[str] | None) -> bool:
@@ -87,9 +106,9 @@ def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:
     for _ in range(runs if row.theirs else 1):
         if len(ours) > 1 and time.perf_counter() - start > LONG:
             break
-        ours.append(in_process("row", name, "ours", threads))
+        ours.append(in_process(name, "ours", threads))
         if row.theirs:
-            theirs.append(in_process("row", name, "theirs", threads))
+            theirs.append(in_process(name, "theirs", threads))
     peak = max(each["peak_mb"] for each in ours)
     share = row.work[0] / row.work[1]
     if row.theirs:
@@ -113,26 +132,6 @@ def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:
         "peak_mb": peak,
         "why": row.why,
     }
-
-
-def grown(names: list[str], runs: int, threads: int) -> list[dict[str, Any]]:
-    """Measure the series that some curves need, sizes in turn, and fit the curves."""
-    series = dict.fromkeys(CURVES[name].series for name in names)
-    todo = [(s, size) for s in series for _ in range(runs) for size in SERIES[s].sizes]
-    times: dict[tuple[str, int], list[dict[str, float]]] = {}
-    for s, size in tqdm(todo, desc="curves", unit="process"):
-        times.setdefault((s, size), []).append(in_process("curve", s, str(size), threads))
-    done = []
-    for name in names:
-        curve = CURVES[name]
-        of = {"s": "seconds", "MB": "grown_mb"}[curve.unit]
-        points = []
-        for size in SERIES[curve.series].sizes:
-            y = [each[of] for each in times[curve.series, size]]
-            point = {"median": statistics.median(y), "least": min(y), "greatest": max(y)}
-            points.append({"size": size, **point})
-        done.append({**record(name, curve, points), "threads": threads, "runs": runs})
-    return done
 
 
 if __name__ == "__main__":

@@ -54,20 +54,6 @@ def by_matrices() -> Callable[[], Any]:
     return lambda: [one(i) for i in range(DENSE)]
 
 
-def vectors_of_width(n: int, points: int = 2000) -> Callable[[], Any]:
-    """Points of width n by vectors."""
-    from tokenspace import curvature as cv
-
-    given = random_points(points, n)
-    return lambda: cv.curvature(given)
-
-
-def matrices_of_width(n: int, points: int = 10) -> Callable[[], Any]:
-    """Points of width n by the dense formula; no matrix is kept."""
-    one = dense(random_points(points, n))
-    return lambda: [one(i).norm() for i in range(points)]
-
-
 def model_read() -> Callable[[], Any]:
     """SmolLM2 loaded, and the points of 33 texts of 14 tokens read."""
     from tokenspace import curvature as cv

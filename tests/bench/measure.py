@@ -19,10 +19,10 @@ ENOUGH = 0.4  # seconds: a shorter call is repeated, and its first time is a war
 Call = Callable[[], Any]
 
 
-def in_process(kind: str, name: str, which: str, threads: int) -> dict[str, float]:
-    """Measure a row's side, or a series at a size, with its own memory and thread pools."""
+def in_process(name: str, which: str, threads: int) -> dict[str, float]:
+    """Measure a row's side with its own memory and thread pools."""
     environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "TQDM_DISABLE": "1"}
-    command = [sys.executable, "-m", "tests.bench.measure", kind, name, which]
+    command = [sys.executable, "-m", "tests.bench.measure", name, which]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{name}, {which}: {done.stderr[-2000:]}")
@@ -31,8 +31,7 @@ def in_process(kind: str, name: str, which: str, threads: int) -> dict[str, floa
 
 
 def measure(prepare: Callable[[], Call]) -> dict[str, float]:
-    """Seconds of a call, MB of its result, the process's peak, and what the call added to it."""
-    before = peak_memory()
+    """Seconds of a call, MB of its result, and the process's peak."""
     call = prepare()
     start = time.perf_counter()
     result = call()
@@ -46,7 +45,6 @@ def measure(prepare: Callable[[], Call]) -> dict[str, float]:
     return {
         "seconds": statistics.median(took[1:] or took),
         "peak_mb": peak,
-        "grown_mb": peak - before,
         "held_mb": held_mb,
     }
 
@@ -69,18 +67,11 @@ def held(result: Any) -> float:
     return sum(part.nbytes for part in parts if isinstance(part, torch.Tensor)) / 1e6
 
 
-def main(kind: str, name: str, which: str) -> None:
+def main(name: str, which: str) -> None:
     """Print one measurement as JSON."""
-    if kind == "row":
-        from tests.bench.rows import ROWS
+    from tests.bench.rows import ROWS
 
-        found = measure(getattr(ROWS[name], which))
-    else:
-        from tests.bench.curves import SERIES
-
-        SERIES[name].call(SERIES[name].warm)()
-        found = measure(lambda: SERIES[name].call(int(which)))
-    print(json.dumps(found))
+    print(json.dumps(measure(getattr(ROWS[name], which))))
 
 
 if __name__ == "__main__":

@@ -27,15 +27,6 @@ def train_together(together: bool, steps: int = 300) -> Call:
     return lambda: [train(model, each, task, settings) for each in parts]
 
 
-def train_seeds(runs: int, steps: int = 50) -> Call:
-    """So many seeds of γ = .8 as one batch."""
-    from tokenspace.staircase import Settings, train
-
-    task, model = staircase_task()
-    params = model.init([0.8], range(runs))
-    return lambda: train(model, params, task, Settings(steps, logged=[steps]))
-
-
 FLOW = {"V": 1024, "d": 128, "L": 32, "batch": 16}
 
 
@@ -61,15 +52,6 @@ def flow_step(hull: bool) -> Call:
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
 
     return lambda: (model.loss(tokens, draws) if hull else bare()).backward()
-
-
-def step_of_vocabulary(V: int) -> Call:
-    """A training step of the hull with V tokens, a quarter of the examples self-conditioned."""
-    model, n, L = flow_model(V), FLOW["batch"], FLOW["L"]
-    draws = model.draw(n, L, torch.Generator().manual_seed(0))
-    draws["own"] = torch.arange(n) < n // 4
-    tokens = torch.randint(V, (n, L), generator=torch.Generator().manual_seed(0))
-    return lambda: model.loss(tokens, draws).backward()
 
 
 def flow_samples(sampler: bool, nfe: int = 16) -> Call:

@@ -12,11 +12,12 @@ from tests.curvature.tiny import neox
 from tests.pretended import pretended
 
 from tokenspace.curvature import Reader, reader_of, untrained_reader
+from tokenspace.files import find_root
 from tokenspace.press import layout
 from tokenspace.press.runner import run_notebooks
 from tokenspace.press.sync import twin
 
-ROOT = layout.find_root(Path(__file__).parent)
+ROOT = find_root(Path(__file__).parent)
 NAME = "curvature/connection"
 SOURCE = layout.source(ROOT, NAME)
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tokenspace.files import find_root
 from tokenspace.press import keys, layout
 from tokenspace.press.plan import plan
 from tokenspace.press.sync import twin
 
-ROOT = layout.find_root(Path(__file__).parent)
+ROOT = find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)
 IMPORT = re.compile(r"^ *from (tokenspace[\w.]*) import \(?(\w*(?:, \w+)*)", re.M)
 LOAD = """

@@ -10,16 +10,16 @@ from typing import Any
 import jupytext
 import nbformat
 import pytest
-import yaml
 from jupytext.compare import compare_notebooks
 
+from tokenspace.files import find_root
 from tokenspace.press import layout, parameters
 from tokenspace.press.keys import code
 from tokenspace.press.plan import plan, profiles
-from tokenspace.press.sync import dumps, install_line, twin, with_check
+from tokenspace.press.sync import dumps, twin, with_check
 from tokenspace.press.teach.editions import Student
 
-ROOT = layout.find_root(Path(__file__).parent)
+ROOT = find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)
 PAPERS = {"staircase", "hub", "flow", "curvature"}
 LONGEST = 40  # lines of code in a cell; what is longer belongs in lib/
@@ -45,9 +45,7 @@ def test_the_committed_twin_is_the_page(name: str) -> None:
     target = path.with_suffix(".ipynb")
     assert target.is_file(), "run `make sync`"
     committed = nbformat.read(target, as_version=4)
-    assert target.read_text() == dumps(with_check(page(name), install_line(ROOT))), (
-        "run `make sync`"
-    )
+    assert target.read_text() == dumps(with_check(page(name))), "run `make sync`"
     source = jupytext.read(path)
     source.metadata = committed.metadata  # the kernel is pinned, whatever the source says
     del committed.cells[1]  # what is more in it: the check of the installation
@@ -62,11 +60,8 @@ def test_its_first_cell_says_how_to_install(name: str, monkeypatch: pytest.Monke
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(SystemExit) as caught:
         exec(check, {})
-    address = yaml.safe_load((ROOT / "book" / "_config.yml").read_text())["repository"]["url"]
-    line = str(caught.value).splitlines()[-1]
-    assert line.startswith(f"!pip install -q git+{address}@")
-    assert line.endswith(f"{address}/raw/main/models.lock")
-    assert (ROOT / "models.lock").is_file()
+    assert "`make setup`" in str(caught.value)
+    assert "http" not in check  # an address that isn't ours would install a stranger's code
 
 
 def test_the_twin_runs_anywhere_and_shows_nothing_yet(name: str) -> None:

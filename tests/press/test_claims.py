@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenspace.errors import ClaimError
+from tokenspace.files import find_root
+from tokenspace.format import interval, number
 from tokenspace.press import layout
-from tokenspace.press.claims import Claim, interval, number
+from tokenspace.press.claims import Claim
 
 GOOD: dict[str, Any] = {
     "id": "hub-mild",
@@ -95,7 +97,7 @@ def test_numbers_are_written_as_far_as_they_are_known() -> None:
     assert interval((0.3, 0.35)) == "0.3 to 0.35"
 
 
-ROOT = layout.find_root(Path(__file__).parent)
+ROOT = find_root(Path(__file__).parent)
 
 
 def stated(text: str) -> Iterator[tuple[str, dict[str, ast.expr]]]:

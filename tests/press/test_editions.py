@@ -11,11 +11,12 @@ from nbconvert import NotebookExporter
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tokenspace.errors import PageError
+from tokenspace.files import find_root
 from tokenspace.press import layout
 from tokenspace.press.sync import twin
 from tokenspace.press.teach.editions import Student, Whole, edit_source, exercises
 
-ROOT = layout.find_root(Path(__file__).parent)
+ROOT = find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)
 
 ASK = """Before.

@@ -11,12 +11,12 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tokenspace.cli import app
-from tokenspace.press import layout
+from tokenspace.files import find_root
 from tokenspace.press.runner import run_notebooks
 
 Put = Callable[..., Path]
 
-ROOT = layout.find_root(Path(__file__).parent)
+ROOT = find_root(Path(__file__).parent)
 
 
 @pytest.fixture

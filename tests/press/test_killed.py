@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tokenspace.cli import app
-from tokenspace.placing import placing
+from tokenspace.files import placing
 from tokenspace.press import keys
 from tokenspace.press.runner import finished, run_notebooks
 from tokenspace.press.scoreboard import scoreboard

@@ -21,7 +21,7 @@ from tests.sources.checkpoints import EMBED, random_rows, single
 from tests.sources.hub_server import HubServer
 
 from tokenspace.errors import ParameterError
-from tokenspace.press import layout
+from tokenspace.files import find_root
 from tokenspace.press.plan import profiles
 from tokenspace.press.sweeps import sweep_results, sweep_spec
 from tokenspace.press.sweeps.sweep import Outcome, explained, run_sweep
@@ -29,7 +29,7 @@ from tokenspace.sources import hf_models
 
 Put = Callable[..., Path]
 
-REPOSITORY = layout.find_root(Path(__file__).parent)
+REPOSITORY = find_root(Path(__file__).parent)
 SHIPPED = sweep_spec.sweeps(REPOSITORY)
 
 

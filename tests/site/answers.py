@@ -6,10 +6,11 @@ from functools import cache
 from html import unescape
 from pathlib import Path
 
+from tokenspace.files import find_root
 from tokenspace.press import layout
 from tokenspace.press.teach.editions import BEGIN, END, Student, edit_source
 
-ROOT = layout.find_root(Path(__file__).parent)
+ROOT = find_root(Path(__file__).parent)
 SOLUTION = re.compile(r"\{solution(?:-start)?\} \S+(?P<body>.*?)(?:\{solution-end\}|\Z)", re.DOTALL)
 
 

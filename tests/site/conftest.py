@@ -15,10 +15,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tokenspace.press import layout
 from tokenspace.press.book import build_book
-from tokenspace.press.costs import costs_page
 from tokenspace.press.runner import run_notebooks
 from tokenspace.press.scoreboard import scoreboard
-from tokenspace.sources.sizes import Sizes
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAGS = [
@@ -180,8 +178,7 @@ def site(shared: Path, request: pytest.FixtureRequest) -> Path:
     runs = request.getfixturevalue("runs")
     with FileLock(shared / "site.lock"):  # one worker builds for all
         page = scoreboard(runs, layout.part_titles(REPOSITORY))
-        pages = {"costs": costs_page.page(REPOSITORY, runs, Sizes(network=False))}
-        built = build_book(REPOSITORY, runs, page, shared / "site", pages=pages, quiet=True)
+        built = build_book(REPOSITORY, runs, page, shared / "site", quiet=True)
         return built.parent
 
 

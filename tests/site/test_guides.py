@@ -16,7 +16,7 @@ from typer.main import get_command
 
 from tokenspace.cli import app
 from tokenspace.press import layout, parameters
-from tokenspace.press.sync import install_line, twin
+from tokenspace.press.sync import twin
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BOOK = REPOSITORY / "book"
@@ -148,10 +148,3 @@ def test_make_targets_that_the_guides_name_exist() -> None:
     named = set(re.findall(r"(?:`|^)make ([a-z]+)", told, re.MULTILINE))
     assert {"setup", "handout", "slides", "pdf", "lab"} <= named
     assert named <= targets
-
-
-def test_the_guide_tells_colabs_line_as_the_notebooks_say_it() -> None:
-    address = layout.address(REPOSITORY)
-    assert address is not None
-    guide = (BOOK / "guide" / "running.md").read_text().replace("REPOSITORY_URL", address[0])
-    assert install_line(REPOSITORY) in guide

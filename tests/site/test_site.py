@@ -212,19 +212,13 @@ def test_the_downloaded_source_is_the_source(downloads: tuple[str, Path], source
     assert page.with_suffix(".py").read_text() == re.sub(r"\n *# (BEGIN|END) SOLUTION.*", "", text)
 
 
-def test_buttons_lead_to_downloads_and_to_the_committed_twin(
-    downloads: tuple[str, Path], source: Path
-) -> None:
-    name, page = downloads
+def test_buttons_lead_to_downloads(downloads: tuple[str, Path]) -> None:
+    _, page = downloads
     html = page.with_suffix(".html").read_text()
     links = re.findall(r'<a href="([^"]+)"[^>]*class="btn', html)
     stem = page.name
     assert {f"{stem}.ipynb", f"{stem}.py"} <= set(links)
-    colab = next(link for link in links if "colab.research.google.com" in link)
-    binder = next(link for link in links if "mybinder.org" in link)
-    assert colab.endswith(f"/blob/main/notebooks/{name}.ipynb")
-    assert binder.endswith(f"notebooks/{name}.ipynb")
-    assert (source / f"notebooks/{name}.ipynb").is_file()
+    assert not [link for link in links if link.startswith("http")]  # no home on the web yet
 
 
 def test_every_link_inside_the_book_leads_somewhere(site: Path) -> None:

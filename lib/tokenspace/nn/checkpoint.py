@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from tokenspace.errors import ParameterError, SourceError
-from tokenspace.placing import placing
+from tokenspace.files import placing
 
 WRAPPERS = ("_orig_mod", "module", "backbone")  # torch.compile, DDP, the released model
 Header = dict[str, Any]

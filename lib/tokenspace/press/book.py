@@ -17,8 +17,9 @@ import nbformat
 import yaml
 
 from tokenspace.errors import RunError
+from tokenspace.files import write
 from tokenspace.press.download import citation_names, plain_notebook
-from tokenspace.press.sync import dumps, write
+from tokenspace.press.sync import dumps
 from tokenspace.press.teach.editions import Whole, edit_source
 
 Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
@@ -208,15 +209,11 @@ def _read(path: Path) -> Notebook:
 
 
 def _copy_tree(source: Path, target: Path) -> Iterator[Path]:
-    """Copy the book's sources, with the repository's address where a page asks for it."""
-    address = yaml.safe_load((source / "_config.yml").read_text())["repository"]["url"]
+    """Copy the book's sources."""
     # the contents first: by them a folder is known to be a book's, should we be stopped here
     for path in sorted(source.rglob("*"), key=lambda path: (path.name != "_toc.yml", path)):
         if path.is_file() and not {"__pycache__", "_build"} & set(path.parts):
-            content = path.read_bytes()
-            if path.suffix == ".md":
-                content = content.replace(b"REPOSITORY_URL", address.encode())
-            yield _write(target / path.relative_to(source), content)
+            yield _write(target / path.relative_to(source), path.read_bytes())
 
 
 def _files(out: Path) -> Iterator[Path]:

@@ -106,31 +106,3 @@ class Claim:
     def record(self) -> dict[str, Any]:
         """Give the claim as plain JSON data."""
         return {**asdict(self), "band": None if self.band is None else list(self.band)}
-
-
-def number(value: Real | None, uncertainty: Real | None = None) -> str:
-    """Write a number of ours: four significant digits, or as many as its uncertainty carries.
-
-    >>> number(13.6021, 0.112), number(0.25), number(30522), number(None)
-    ('13.60 ± 0.11', '0.25', '30522', '–')
-    """
-    if value is None:
-        return "–"
-    if uncertainty is None or uncertainty <= 0:
-        return f"{value:.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:.4g}"
-    digits = max(0, 1 - math.floor(math.log10(uncertainty)))
-    return f"{value:.{digits}f} ± {uncertainty:.{digits}f}"
-
-
-def interval(band: Band | list | None) -> str:
-    """Write a band.
-
-    >>> interval((0.5, 1.5)), interval((3, None)), interval((None, 0.1)), interval(None)
-    ('0.5 to 1.5', 'at least 3', 'at most 0.1', '–')
-    """
-    if band is None:
-        return "–"
-    low, high = band
-    if low is None:
-        return f"at most {number(high)}"
-    return f"at least {number(low)}" if high is None else f"{number(low)} to {number(high)}"

@@ -4,21 +4,7 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
-import tokenspace
-from tokenspace.errors import ParameterError, RunError
-
-
-def find_root(start: Path | None = None) -> Path:
-    """Find the repository: above the working folder, else where the package is installed from.
-
-    Raises `RunError` when neither holds a `notebooks/` folder beside a `pyproject.toml`.
-    """
-    here = (start or Path.cwd()).resolve()
-    package = Path(tokenspace.__file__).resolve().parents[2]
-    for folder in (here, *here.parents, package):
-        if (folder / "notebooks").is_dir() and (folder / "pyproject.toml").is_file():
-            return folder
-    raise RunError(f"no notebooks/ above {here}: run this inside a clone of the repository", 2)
+from tokenspace.errors import ParameterError
 
 
 def sources(root: Path) -> list[Path]:
@@ -53,17 +39,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def address(root: Path) -> tuple[str, str] | None:
-    """Read the repository's address and branch where the book names them; None without a book."""
-    import yaml
-
-    settings = root / "book" / "_config.yml"
-    if not settings.is_file():
-        return None
-    repository = yaml.safe_load(settings.read_text())["repository"]
-    return repository["url"], repository["branch"]
 
 
 def runs(root: Path, notebook: str) -> Path:

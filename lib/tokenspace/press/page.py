@@ -20,9 +20,10 @@ from IPython.core.getipython import get_ipython
 from matplotlib.figure import Figure
 
 from tokenspace.errors import PageError
-from tokenspace.placing import placing
+from tokenspace.files import placing
+from tokenspace.format import interval, number
 from tokenspace.press import environment, figures
-from tokenspace.press.claims import SOURCES, VERDICTS, Claim, Source, interval, number
+from tokenspace.press.claims import SOURCES, VERDICTS, Claim, Source
 from tokenspace.press.frames import frames
 from tokenspace.press.live import Live, attach
 from tokenspace.press.tables import markdown

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from tokenspace.devices import check_device
 from tokenspace.errors import ParameterError
 from tokenspace.press import layout, parameters, strict
 from tokenspace.press.keys import run_key, source_digest
@@ -115,17 +116,6 @@ def plans(
             )
         )
     return found
-
-
-def check_device(device: str) -> None:
-    """Raise `ParameterError` for a device that is unknown, or that torch doesn't see."""
-    if device not in ("auto", "cpu", "cuda"):
-        raise ParameterError(f"device is {device!r}; use auto, cpu or cuda")
-    if device == "cuda":
-        import torch
-
-        if not torch.cuda.is_available():
-            raise ParameterError(f"no GPU: torch {torch.__version__} sees none; use --device cpu")
 
 
 def _command(name: str, profile: str, chosen: Mapping[str, Any]) -> str:

@@ -10,7 +10,8 @@ import nbformat
 import yaml
 
 from tokenspace.errors import ClaimError
-from tokenspace.press.sync import dumps, write
+from tokenspace.files import write
+from tokenspace.press.sync import dumps
 
 FIELDS = (
     *("id", "part", "statement", "source", "paper", "ours", "uncertainty", "band", "control"),

@@ -19,14 +19,14 @@ from papermill.translators import translate_parameters
 from rich.console import Console
 
 from tokenspace.errors import RunError, TokenspaceError
+from tokenspace.files import find_root, write
 from tokenspace.press import results
 from tokenspace.press.environment import commit, cores, versions
 from tokenspace.press.kernel import Session, execute
-from tokenspace.press.layout import find_root
 from tokenspace.press.parameters import TAG
 from tokenspace.press.plan import PROFILE, Plan, plan
 from tokenspace.press.progress import Report
-from tokenspace.press.sync import KERNEL, dumps, write
+from tokenspace.press.sync import KERNEL, dumps
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")

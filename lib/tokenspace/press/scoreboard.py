@@ -6,7 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tokenspace.press.claims import SOURCES, VERDICTS, interval, number
+from tokenspace.format import interval, number
+from tokenspace.press.claims import SOURCES, VERDICTS
 from tokenspace.press.results import read_claims
 from tokenspace.press.tally import tally_figure
 

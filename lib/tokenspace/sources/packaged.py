@@ -11,7 +11,7 @@ import yaml
 from huggingface_hub import cached_assets_path, constants
 
 from tokenspace.errors import SourceError, TableError
-from tokenspace.placing import placing
+from tokenspace.files import placing
 from tokenspace.sources.files import load_npy
 from tokenspace.sources.table import EmbeddingTable
 

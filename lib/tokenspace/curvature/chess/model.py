@@ -21,10 +21,10 @@ from torch import Tensor
 
 from tokenspace.curvature.chess.games import facts, random_games, replay
 from tokenspace.errors import ParameterError, SourceError
+from tokenspace.files import placing
 from tokenspace.nn.checkpoint import Checkpoint, load_weights, named
 from tokenspace.nn.settings import Settings, identity_of
 from tokenspace.nn.train import Run, train
-from tokenspace.placing import placing
 
 BOS = 64  # after the 64 squares
 PACKAGED = [Path(__file__).with_name(f"chess-{seed}.safetensors") for seed in (0, 1)]

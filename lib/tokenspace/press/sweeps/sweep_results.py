@@ -8,11 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from tokenspace.press.claims import VERDICTS, interval, number
+from tokenspace.files import write
+from tokenspace.format import interval, number
+from tokenspace.press.claims import VERDICTS
 from tokenspace.press.results import read_about
 from tokenspace.press.sweeps.sweep import Outcome
 from tokenspace.press.sweeps.sweep_spec import Sweep
-from tokenspace.press.sync import write
 from tokenspace.press.tables import cell, markdown
 from tokenspace.press.tally import runs_figure
 

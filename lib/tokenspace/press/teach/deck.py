@@ -10,11 +10,11 @@ import nbformat
 from nbconvert import SlidesExporter
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from tokenspace.files import write
 from tokenspace.press import assets
 from tokenspace.press.download import citation_names
 from tokenspace.press.figures import DARK
 from tokenspace.press.inline import variable
-from tokenspace.press.sync import write
 from tokenspace.press.teach.editions import Student
 from tokenspace.press.teach.slides import Slides
 

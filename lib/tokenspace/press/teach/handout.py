@@ -8,9 +8,10 @@ from typing import Any
 import nbformat
 import yaml
 
+from tokenspace.files import write
 from tokenspace.press.book import build_book
 from tokenspace.press.download import citation_names, plain_notebook
-from tokenspace.press.sync import dumps, write
+from tokenspace.press.sync import dumps
 from tokenspace.press.teach.editions import Student, Whole, edit_source
 
 
@@ -54,10 +55,7 @@ def build_handout(
 
 
 def _closed(config: dict[str, Any]) -> dict[str, Any]:
-    """Take the buttons off a book's pages that lead to notebooks with their solutions."""
-    html = {**config["html"], "use_repository_button": False}
-    kept = {key: value for key, value in config.items() if key != "launch_buttons"}
-    return {**kept, "title": f"{config['title']}, student edition", "html": html}
+    return {**config, "title": f"{config['title']}, student edition"}
 
 
 def _read(run: Path) -> Any:

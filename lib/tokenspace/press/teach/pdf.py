@@ -8,7 +8,7 @@ from typing import Any
 from playwright.sync_api import Browser
 from pypdf import PdfReader
 
-from tokenspace.press.sync import write
+from tokenspace.files import write
 from tokenspace.press.teach.binding import TEMPLATES, bind
 from tokenspace.press.teach.chromium import chromium
 

@@ -16,7 +16,8 @@ from nbconvert.preprocessors import Preprocessor
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from traitlets import Dict, Unicode
 
-from tokenspace.press.claims import SOURCES, VERDICTS, interval, number
+from tokenspace.format import interval, number
+from tokenspace.press.claims import SOURCES, VERDICTS
 from tokenspace.press.download import NUMBERED, names_of, plain_markdown
 from tokenspace.press.inline import inline
 

@@ -6,7 +6,7 @@ more and more from left to right; the radius on the page is a row's length, the 
 on the curve. Where the nearest token is within about 60 degrees the ties stay on the ring; where
 it is not, the short rows are nearer than any token.
 
-`python -m tokenspace.press.cover book/_static/cover.svg` draws it again.
+`python book/_static/cover.py book/_static/cover.svg` draws it again.
 """
 
 import sys
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tokenspace.files import write
 from tokenspace.press.figures import BLUE, INK, MUTED, PAPER, RED
-from tokenspace.press.sync import write
 
 TOKENS, SHORT, DIMENSIONS, FREQUENCIES = 220, 14, 48, 3
 WIDTH, HEIGHT, RADIUS = 760, 440, 186

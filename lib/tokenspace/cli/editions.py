@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tokenspace.options import Force, Jobs, Place, Profile, Timeout
+from tokenspace.cli.options import Force, Jobs, Place, Profile, Timeout
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Hide Sphinx's own lines.")]
 
@@ -26,24 +26,23 @@ class Material:
         return scoreboard(self.runs, layout.part_titles(self.root))
 
     def pages(self) -> dict[str, str]:
-        """Write the other pages that no notebook makes: costs, the bench, sweeps."""
-        from tokenspace.press.benches import bench
-        from tokenspace.press.costs import costs_page
+        """Give the other pages that no notebook makes: the sweeps' summaries, the bench's table."""
         from tokenspace.press.sweeps import sweep_results
-        from tokenspace.sources.sizes import Sizes
 
-        costs = costs_page.page(self.root, self.runs, Sizes(network=False))
-        return {"costs": costs} | bench.pages(self.root) | sweep_results.pages(self.root)
+        bench = self.root / "build" / "bench" / "bench.md"
+        measured = {"bench": bench.read_text("utf-8")} if bench.is_file() else {}
+        return measured | sweep_results.pages(self.root)
 
 
 def material(
     profile: str, device: str | None, timeout: float | None, force: bool, jobs: int | None
 ) -> Material:
     """Run what changed, and give what an edition needs."""
+    from tokenspace.files import find_root
     from tokenspace.press import layout
     from tokenspace.press.runner import run_notebooks
 
-    root = layout.find_root()
+    root = find_root()
     runs = run_notebooks(
         list(layout.chapters(root)),
         root=root,

@@ -1,0 +1,58 @@
+"""The `tokenspace` command. What a command needs is imported inside it, so that help is quick."""
+
+import os
+import signal
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from tokenspace.cli import editions, read, runs
+from tokenspace.errors import ParameterError, RunError, TokenspaceError
+
+
+class Group(TyperGroup):
+    """Commands whose errors for people come without a traceback, unless --debug asks for it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; an error becomes a line and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except TokenspaceError as error:
+            if ctx.params.get("debug"):
+                raise
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(exit_code(error)) from None
+
+
+def exit_code(error: TokenspaceError) -> int:
+    """Give a command's exit code: 2 for a refused parameter, a run's own, 1 for the rest.
+
+    >>> exit_code(ParameterError("x")), exit_code(RunError("x", 124)), exit_code(TokenspaceError())
+    (2, 124, 1)
+    """
+    if isinstance(error, ParameterError):
+        return 2
+    return error.exit_code if isinstance(error, RunError) else 1
+
+
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+for command in (read.dimension, read.tables, read.curvature, *runs.COMMANDS, *editions.COMMANDS):
+    app.command()(command)
+
+
+@app.callback()
+def main(
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    """Token embeddings: where they come from, what shape they have, what that does."""
+    signal.signal(signal.SIGTERM, _terminated)
+    # Threads that spin while they wait slow everything on a busy machine; torch reads this once.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + signal.SIGTERM)  # unwinds, so that kernels end and folders are removed

@@ -1,0 +1,147 @@
+"""The commands that run notebooks: `tokenspace run`, `sweep`, `sync` and `claims`."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from tokenspace.cli.options import PRINTED, Force, Jobs, Json, Place, Profile, Timeout, echo_json
+from tokenspace.errors import ParameterError, RunError
+
+
+def run(
+    notebooks: Annotated[
+        list[str] | None, typer.Argument(metavar="PART/NOTEBOOK...", show_default=False)
+    ] = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="Set a parameter."),
+    ] = None,
+    profile: Profile = "classroom",
+    device: Place = None,
+    everything: Annotated[bool, typer.Option("--all", help="Run every notebook.")] = False,
+    timeout: Timeout = None,
+    force: Force = False,
+    jobs: Jobs = None,
+) -> None:
+    """Run notebooks; prints their claims, and each run's folder, the last one's as the last line.
+
+    Exits with 2 for a refused parameter, 1 for a failed cell, 124 for a timeout.
+    """
+    from tokenspace.files import find_root
+    from tokenspace.press import layout
+    from tokenspace.press.parameters import split
+    from tokenspace.press.runner import run_notebooks
+
+    root = find_root()
+    known = layout.notebooks(root)
+    if everything == bool(notebooks):
+        listed = ", ".join(known) or "none"
+        raise ParameterError(f"name the notebooks to run, or --all. Known: {listed}")
+    done = run_notebooks(
+        notebooks or known,
+        root=root,
+        profile=profile,
+        given=split(parameter or []),
+        device=device,
+        timeout=timeout,
+        force=force,
+        jobs=jobs,
+    )
+    for finished in done:
+        show_claims(finished.claims())
+        typer.echo(finished.folder)
+
+
+def sync(
+    check: Annotated[bool, typer.Option("--check", help="Only say what differs.")] = False,
+) -> None:
+    """Write the .ipynb twin of every .py notebook, without outputs."""
+    from tokenspace.files import find_root
+    from tokenspace.press.sync import sync as synchronize
+
+    done = synchronize(find_root(), check=check)
+    if check and done:
+        raise RunError("\n".join([*done, "run `make sync`"]))
+    for line in done or ["every .ipynb is in step with its .py"]:
+        typer.echo(line)
+
+
+def claims(profile: Profile = "classroom", as_json: Json = False) -> None:
+    """List the claims of the notebooks' runs at a profile, with verdicts."""
+    from tokenspace.files import find_root
+    from tokenspace.press import layout
+    from tokenspace.press.runner import finished
+
+    root = find_root()
+    found: list[dict[str, Any]] = []
+    for name in layout.notebooks(root):
+        done = finished(root, name, profile)
+        if done is None:
+            again = f"tokenspace run {name} --profile {profile}"
+            typer.echo(f"{name} has no run as it stands: {again}", err=True)
+        else:
+            found += done.claims()
+    if as_json:
+        echo_json(found)
+    else:
+        show_claims(found)
+
+
+def show_claims(claims: Iterable[dict[str, Any]]) -> None:
+    """Print claims, one a line: the verdict, our number, the band, the paper's number."""
+    from rich.console import Console
+
+    from tokenspace.format import interval, number
+    from tokenspace.press.claims import VERDICTS
+
+    out = Console()
+    for claim in claims:
+        ours = number(claim["ours"], claim["uncertainty"])
+        facts = f"{ours}, holds if {interval(claim['band'])}"
+        paper = f"; paper: {claim['paper']}" if claim["paper"] else ""
+        verdict = VERDICTS[claim["verdict"]].removesuffix(" at this scale")
+        out.print(f"{verdict:<14}  {claim['id']}: {facts}{paper}", **PRINTED)
+
+
+def sweep(
+    spec: Annotated[str, typer.Argument(metavar="SPEC.yaml", show_default=False)],
+    profile: Annotated[
+        str | None, typer.Option(help="Another profile than the file's.", show_default=False)
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Runs at once here; default: one a core.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="An existing Dask cluster, such as tcp://host:8786."),
+    ] = None,
+    device: Place = None,
+    timeout: Timeout = None,
+) -> None:
+    """Run a notebook at many values; prints the table of all results as the last line.
+
+    SPEC.yaml is a file, or the name of one in notebooks/sweeps. What is done isn't repeated: call
+    it again to go on. Exits with 2 for a refused parameter, 1 when a run failed.
+    """
+    from tokenspace.files import find_root
+    from tokenspace.press.sweeps import sweep_results, sweep_spec
+    from tokenspace.press.sweeps.sweep import run_sweep
+
+    root = find_root()
+    wanted = sweep_spec.read(sweep_spec.find(root, spec), profile=profile)
+    plans = wanted.plans(root, device=device)
+    outcomes = run_sweep(
+        wanted, plans, device=device, timeout=timeout, workers=workers, scheduler=scheduler
+    )
+    path = sweep_results.save(root, wanted, outcomes)
+    typer.echo(path.with_name("summary.md"))
+    typer.echo(path)
+    failed = [o for o in outcomes if o.error is not None]
+    if failed:
+        lines = [f"{sweep_spec.label(o.point)}: {sweep_results.last_line(o.error)}" for o in failed]
+        count = f"{len(failed)} of {len(outcomes)} runs failed"
+        raise RunError("\n  ".join([f"{count}; call it again to retry them:", *lines]))
+
+
+COMMANDS = (run, sync, claims, sweep)
