@@ -140,7 +140,7 @@ tokenize = {"characters": st.characters, "bpe": st.bpe}[tokenizer]
 tokens, names = tokenize(excerpt, symbols)
 V = len(names)
 shown = [*(n.replace(" ", "␣") for n in names[:-1]), "∗"]
-signature = st.next_token_signature(tokens, V)
+signature = st.text_signature(tokens, V, 0)
 vowel = [i for i, name in enumerate(names) if name in set("aeiou")]
 consonant = [i for i, name in enumerate(names) if name in set("bcdfghjklmnpqrstvwxyz")]
 
@@ -1468,11 +1468,11 @@ own_law = torch.as_tensor(next_law(own_ids, len(own_names)))
 expect(
     "ex-own-text",
     own_law,
-    st.next_token_signature(own_ids, len(own_names)),
+    st.text_signature(own_ids, len(own_names), 0),
     within=1e-5,
     mistakes={
         "columns that sum to one, not rows": own_law / own_law.sum(0).clamp_min(1e-9),
-        "the law of the token before": st.next_token_signature(own_ids.flip(0), len(own_names)),
+        "the law of the token before": st.text_signature(own_ids.flip(0), len(own_names), 0),
     },
     hint="row α holds the law of what follows α",
 )

@@ -143,3 +143,18 @@ def test_a_server_that_misbehaves_is_said(hub: HubServer, kind):
     hub.misbehave["a.txt"] = kind
     with pytest.raises(SourceError, match="org/d"):
         load_corpus("org/d")
+
+
+def test_a_file_as_other_systems_write_it(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffab\r\nc".encode())
+    assert load_corpus(path).text == "ab\nc"
+    path.write_bytes(b"")
+    with pytest.raises(SourceError, match="is empty"):
+        load_corpus(path)
+    with pytest.raises(SourceError, match="can't be read"):
+        load_corpus(tmp_path)
+
+
+def test_the_packaged_text_is_whole():
+    assert len(load_corpus().text) == 5_053_984

@@ -109,7 +109,6 @@ def test_probe_finds_a_planted_v_on_pairs_it_did_not_see():
     v = torch.cos(2 * torch.pi * 2 * torch.arange(12) / 12).double()
     found = probe(phi, phi @ v)
     assert float(found.held_out) > 0.98
-    assert found.folds.shape == (5,)
     assert found.v.shape == (5, 12)
 
 
@@ -118,6 +117,20 @@ def test_probe_of_noise_scores_nothing_held_out():
     scores = probe(phi, normal(6, 14, 64)).held_out
     assert scores.shape == (6,)
     assert abs(float(scores.mean())) < 0.25
+
+
+@pytest.mark.parametrize("by", ["pairs", "tokens"])
+def test_what_a_fold_holds_out_does_not_reach_its_v(by):
+    """A row of E that moves changes each v that was fitted on a pair with its token, no other."""
+    phi, E, T = normal(12, 3, 4), normal(12, 5, seed=1), 12
+    fitted = _folds(T, 3, by, 0)[0].bool()
+    moved = E.clone()
+    moved[7] = normal(5, seed=2)
+    a, b = torch.triu_indices(T, T, 1)
+    before, after = (probe(phi, rows, folds=3, by=by, steps=3).v for rows in (E, moved))
+    touched = fitted[:, (a == 7) | (b == 7)].any(1)
+    assert (before != after).any(1).tolist() == touched.tolist()
+    assert touched.tolist().count(False) == (by == "tokens")
 
 
 def test_probe_on_held_out_tokens():

@@ -1,4 +1,4 @@
-"""The character GPT against torch's own attention; windows, twins, KLs; resume; what is refused."""
+"""The character GPT against torch's own attention; KLs, resume, paths; what is refused."""
 
 import math
 from dataclasses import replace
@@ -7,16 +7,8 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase import (
-    CharGPT,
-    Settings,
-    attention_paths,
-    clone,
-    train_text,
-    twin_cosine,
-    twins,
-)  # fmt: skip
-from tokenspace.staircase.language import n_gram_law
+from tokenspace.staircase import CharGPT, Settings, attention_paths, clone, train_text, twin_cosine
+from tokenspace.staircase.text_signatures import n_gram_law
 
 TINY = CharGPT(6, length=4, d=8, width=12, heads=2)
 
@@ -43,6 +35,10 @@ def test_the_gpt_is_torchs_attention_and_its_formula():
     weights = TINY.attention(params, windows)
     assert torch.allclose(weights.sum(-1), torch.ones_like(weights[..., 0]))
     assert float(weights.triu(1).abs().max()) == 0
+    with pytest.raises(ParameterError, match="windows of 5 tokens: this model has 4 positions"):
+        TINY(params, chain(30).reshape(2, 3, 5))
+    with pytest.raises(ParameterError, match="d = 10 doesn't divide into 4"):
+        CharGPT(6, d=10)
 
 
 def test_no_position_sees_what_follows():
@@ -74,30 +70,6 @@ def test_a_chain_is_learned_to_its_entropy_and_its_bigram_law():
     assert float(history.losses[-1, 0]) < entropy + 0.25 * math.log(6)  # position 1 knows as much
     unigram, bigram = history.records["kl"][-1, 0].tolist()
     assert bigram < 0.02 < 1 < unigram
-
-
-def test_n_gram_laws_are_shares_and_never_zero():
-    text = chain(500)
-    for n in (1, 2, 3):
-        law = n_gram_law(text, n, 6)
-        assert law.shape == (6 ** (n - 1), 6)
-        assert torch.allclose(law.sum(1), torch.ones(len(law)).double())
-        assert float(law.min()) > 0
-    counts = torch.bincount(text, minlength=6).double()
-    assert torch.allclose(n_gram_law(text, 1, 6, added=0.0)[0], counts / 500)
-
-
-def test_twins_keep_the_text_and_halve_a_token():
-    text = chain(6000)
-    split = twins(text, [0, 3], 6)
-    back = torch.where(split == 6, 0, torch.where(split == 7, 3, split))
-    assert torch.equal(back, text)
-    assert float((split == 7).sum() / (text == 3).sum()) == pytest.approx(0.5, abs=0.06)
-    E = torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(0))
-    E[0, 6:] = 2 * E[0, [0, 3]]
-    assert twin_cosine(E, [0, 3], 6)[0] == pytest.approx(1)
-    with pytest.raises(ParameterError, match="distinct tokens from 0 to 5"):
-        twins(text, [0, 6], 6)
 
 
 def test_resume_is_bitwise(tmp_path):
@@ -150,9 +122,24 @@ def test_n_grams_longer_than_a_window_are_refused(n_grams):
         train_text(TINY, TINY.init([0.5], [0]), chain()[None], n_grams=n_grams)
 
 
-def test_a_window_longer_than_the_positions_is_refused():
-    with pytest.raises(ParameterError, match="windows of 5 tokens: this model has 4 positions"):
-        TINY(TINY.init([0.5], [0]), chain(15).reshape(1, 3, 5))
+def test_logged_divergences_are_from_the_n_gram_law_of_each_windows_own_end():
+    texts = torch.stack([chain(300), chain(300, 1)])
+    params = TINY.init([0.3], [0, 1], torch.float64)
+    settings = Settings(1, lr=3e-3, batch=8, logged=[0])
+    history = train_text(TINY, params, texts, settings, n_grams=(1, 2, 3), watched=40)
+    found = history.records["kl"][0]
+    even = torch.linspace(0, 295, 40).long()
+    for r, text in enumerate(texts):
+        windows = text[even[:, None] + torch.arange(4)]
+        own = {name: p[r : r + 1] for name, p in params.items()}
+        log_p = TINY(own, windows[None])[0, :, -1].log_softmax(-1)
+        for k, n in enumerate((1, 2, 3)):
+            law = n_gram_law(text, n, 6).reshape([6] * n)  # the last tokens in reading order, y
+            each = [
+                float((p.exp() * (p - law[tuple(window[4 - n + 1 :].tolist())].log())).sum())
+                for p, window in zip(log_p, windows, strict=True)
+            ]
+            assert float(found[r, k]) == pytest.approx(sum(each) / 40)
 
 
 def test_a_diverging_text_run_is_said():
@@ -163,9 +150,12 @@ def test_a_diverging_text_run_is_said():
     assert history.diverged.tolist() == [False, True]
 
 
-def test_heads_divide_the_width():
-    with pytest.raises(ParameterError, match="d = 10 doesn't divide into 4"):
-        CharGPT(6, d=10)
+def test_twins_alike_have_cosine_1():
+    E = torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(0))
+    E[0, 6:] = 2 * E[0, [0, 3]]
+    found = twin_cosine(E, [0, 3], 6)
+    assert float(found[0]) == pytest.approx(1)
+    assert float(found[1]) < 0.9
 
 
 def test_the_attention_path_of_an_untrained_model_is_the_prefix():

@@ -11,7 +11,6 @@ from tokenspace.staircase import (
     additive_prediction,
     alignment,
     arithmetic,
-    co_occurrence,
     context_ids,
     cosine_gram,
     factorial,
@@ -21,8 +20,6 @@ from tokenspace.staircase import (
     length_three,
     minmax,
     modular,
-    parity,
-    positional,
     pure,
     signature_tensor,
     span,
@@ -57,8 +54,6 @@ def test_lemma_1(task):
         for mode in range(m):
             assert torch.allclose(phi[m].sum(2 + mode), phi[m - 1])
         assert float(phi[m].norm()) <= float(phi[m - 1].norm())
-    plain = co_occurrence(task, 2)
-    assert torch.allclose(plain, phi[2].sum(1).flatten(1))
 
 
 def test_order_and_merging_do_not_matter_to_averaged_signatures():
@@ -92,6 +87,14 @@ def test_pure_parts_sum_to_nothing_over_a_context():
     assert part.sum(2).abs().max() < 1e-15 > part.sum(3).abs().max()
 
 
+def test_the_pure_part_of_order_1_is_the_joint_law_less_the_product():
+    """Of |x1 - x2| there is one context place, and its law is uniform."""
+    task = arithmetic("sub", 5)
+    phi = signature_tensor(task, 1)
+    expected = phi - signature_tensor(task, 0)[..., None] / 5
+    assert torch.allclose(pure(task, 1), expected.flatten(1))
+
+
 @pytest.mark.parametrize("N", [20, 9])
 def test_fourier_components_of_f_mod(N):
     task = arithmetic("mod", N)
@@ -99,7 +102,10 @@ def test_fourier_components_of_f_mod(N):
     for k in range(N // 2 + 1):
         expected = torch.cos(2 * torch.pi * k * (a[:, None] - a) / N)
         assert torch.allclose(cosine_gram(fourier(task, k)), expected)
-    assert torch.allclose(N * fourier(task, 0), N * label_signature(task, 0))
+        wave = torch.cos(2 * torch.pi * k * a / N).expand(N, N)  # of the j-th other number
+        label = (a.long()[:, None] + a.long() + 2) % N  # of 1 + a and 1 + j, less 1
+        rows = torch.zeros(N, N).double().scatter_(1, label, wave)
+        assert torch.allclose(N * fourier(task, k), rows)
 
 
 @pytest.mark.parametrize("operation", ["add", "mod"])
@@ -116,11 +122,6 @@ def test_erratum_f_length_three():
     assert torch.allclose(cosine_gram(label_signature(blank, 1)), torch.ones(4, 4).double())
 
 
-def test_context_independent_of_the_token_gives_one_co_occurrence():
-    rows = co_occurrence(arithmetic("add", 7), 1)
-    assert torch.allclose(rows, rows[:1].expand_as(rows))
-
-
 @pytest.mark.parametrize("N", [5, 20])
 def test_min_max_closed_forms(N):
     task = minmax(N)
@@ -133,17 +134,6 @@ def test_min_max_closed_forms(N):
     assert int(right.sum()) == len(right) == 2 * N * N  # 800 of 800 at N = 20
 
 
-def test_positional_marginals_agree():
-    task = parity(200)
-    assert torch.allclose(positional(task), label_signature(task, 0))
-    one = positional(task, (0,)).reshape(10, 2, -1)
-    two = positional(task, (0, 3)).reshape(10, 2, one.shape[2], one.shape[2])
-    assert torch.allclose(two.sum(3), one)
-    assert torch.allclose(one.sum(2), label_signature(task, 0))
-    read = replace(arithmetic("sub", 4), ordered=True)
-    assert torch.allclose(positional(read, (0,), last=True), label_signature(read, 1))
-
-
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -153,8 +143,6 @@ def test_positional_marginals_agree():
             lambda: label_signature(replace(arithmetic("add", 3), targets=torch.tensor([2, 9])), 0),
             r"\[9\] never occur",
         ),
-        (lambda: positional(minmax(3), (0, 0)), "distinct ones from 0 to 2"),
-        (lambda: positional(minmax(3), (3,)), "distinct ones from 0 to 2"),
         (lambda: fourier(arithmetic("mod", 6), 4), "components 0 to 3"),
         (lambda: label_signature(length_three(40, 160), 2), "more than"),
         (lambda: additive_prediction(factorial()), "no targets"),

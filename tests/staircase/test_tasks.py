@@ -104,7 +104,7 @@ def test_label_laws_have_their_moments():
     assert float(label_law("exponential")[0]) == pytest.approx(1 - math.exp(-5))
 
 
-def test_multiplication_needs_401_tokens_and_pointer_has_32():
+def test_vocabularies_hold_the_labels():
     assert arithmetic("mul", 20).vocabulary == 401
     assert arithmetic("add", 20).vocabulary == 200
     assert pointer().vocabulary == 32
@@ -114,6 +114,20 @@ def test_pointer_levels():
     task = pointer()
     a = task.sequences[:, -1:] // 4
     assert best_loss(task, a) == pytest.approx(math.log(2) + math.log(4) / 2)
+
+
+def test_parity_is_that_of_its_one_anchor_and_draws_follow_the_seed():
+    task = parity(2000)
+    anchor = (task.sequences >= 11) & (task.sequences <= 20)
+    assert bool((anchor.sum(1) == 1).all())
+    assert torch.equal(task.labels.argmax(1), task.sequences[anchor] % 2)
+    assert anchor.double().mean(0).sub(1 / 8).abs().max() < 0.03  # at a uniform place
+    for make in (lambda seed: parity(50, seed), lambda seed: prescribed("uniform", seed)):
+        one, again, other = (
+            torch.cat([t.sequences, t.labels.long()], 1) for t in map(make, (1, 1, 2))
+        )
+        assert torch.equal(one, again)
+        assert not torch.equal(one, other)
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,8 @@ def test_a_flat_activation_is_named(sigma):
     model = FFN(9, 9, d=4, activation=sigma)
     with pytest.warns(UserWarning, match=rf"'{sigma[0]}.*σ''\(0\) = 0"):
         lowest_degree(model, made(model), task, 1)
+    with pytest.raises(ParameterError, match="order = 2: the lowest-degree form is written for"):
+        lowest_degree(model, made(model), task, 2)
 
 
 @pytest.mark.parametrize("residual", [False, True])
@@ -160,12 +162,6 @@ def test_attention_terms_sum_to_autograd(task, positions, residual):
     params = made(model, (0.3, 0.8), (0, 1))
     found = sum(attention_terms(model, params, task).values())
     assert float(relative_error(found, velocity(model, params, task)).max()) < 1e-6
-
-
-def test_theorem_3_is_for_attention_alone():
-    model = Attention(9, 9, 2, 4, 2, width=3)
-    with pytest.raises(ParameterError, match="width = 3"):
-        attention_terms(model, made(model), arithmetic("add", 4, 9))
 
 
 @pytest.mark.parametrize(

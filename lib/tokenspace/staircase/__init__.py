@@ -1,7 +1,6 @@
 """Part I: where a token's direction comes from, context order by context order."""
 
 from tokenspace.staircase.alignment import (
-    Probe,
     alignment,
     best_order,
     cosine_gram,
@@ -13,52 +12,48 @@ from tokenspace.staircase.alignment import (
     span,
     variance_share,
 )
-from tokenspace.staircase.checkpoints import (
-    Snapshots,
-    next_token_alignment,
-    read_snapshots,
-    revisions,
-)
 from tokenspace.staircase.decoder import Decoder, DecoderShape
 from tokenspace.staircase.history import History, log_steps
-from tokenspace.staircase.language import CharGPT, n_gram_law, train_text, twin_cosine, twins
-from tokenspace.staircase.mixtures import BLOCKS, factorial, pointer
+from tokenspace.staircase.language import CharGPT, attention_paths, train_text, twin_cosine
 from tokenspace.staircase.models import FFN, Attention, Scaled, activation, derivatives, runs
-from tokenspace.staircase.paths import attention_paths
 from tokenspace.staircase.pretraining import DecoderSettings, TextSignatures, pretrain
+from tokenspace.staircase.pythia import next_token_alignment, read_snapshots, revisions
 from tokenspace.staircase.signatures import (
     additive_prediction,
-    co_occurrence,
     context_ids,
     fourier,
     label_ids,
     label_signature,
-    positional,
     pure,
     signature_tensor,
 )
 from tokenspace.staircase.tasks import (
+    BLOCKS,
     LAWS,
-    OPERATIONS,
     Task,
     arithmetic,
     best_loss,
+    factorial,
     label_law,
     length_three,
     minmax,
     modular,
     parity,
+    pointer,
     prescribed,
 )
-from tokenspace.staircase.text import (
+from tokenspace.staircase.text import bpe, characters, clone, model_tokens, twins, words_of
+from tokenspace.staircase.text_signatures import (
     attention_path_signature,
-    characters,
-    clone,
+    followers,
     innovation,
+    most_frequent,
     n_gram_counts,
-    next_token_signature,
+    nearest_category,
+    order_score,
     prefix_bag_signature,
     text_signature,
+    word_signature,
 )
 from tokenspace.staircase.theory import (
     attention_terms,
@@ -70,93 +65,4 @@ from tokenspace.staircase.theory import (
     uniform,
     velocity,
 )
-from tokenspace.staircase.tokens import bpe, followers, model_tokens, most_frequent
 from tokenspace.staircase.training import Settings, block_losses, train
-from tokenspace.staircase.words import nearest_category, order_score, word_signature, words_of
-
-__all__ = [
-    "BLOCKS",
-    "FFN",
-    "LAWS",
-    "OPERATIONS",
-    "Attention",
-    "CharGPT",
-    "Decoder",
-    "DecoderSettings",
-    "DecoderShape",
-    "History",
-    "Probe",
-    "Scaled",
-    "Settings",
-    "Snapshots",
-    "Task",
-    "TextSignatures",
-    "activation",
-    "additive_prediction",
-    "alignment",
-    "arithmetic",
-    "attention_path_signature",
-    "attention_paths",
-    "attention_terms",
-    "best_loss",
-    "best_order",
-    "block_losses",
-    "bpe",
-    "characters",
-    "clone",
-    "co_occurrence",
-    "context_ids",
-    "cosine",
-    "cosine_gram",
-    "derivatives",
-    "factorial",
-    "followers",
-    "fourier",
-    "innovation",
-    "label_ids",
-    "label_law",
-    "label_signature",
-    "length_three",
-    "log_steps",
-    "lowest_degree",
-    "minmax",
-    "model_tokens",
-    "modular",
-    "most_frequent",
-    "n_gram_counts",
-    "n_gram_law",
-    "nearest_category",
-    "next_token_alignment",
-    "next_token_signature",
-    "one_minus_mse",
-    "order_score",
-    "order_terms",
-    "pairs",
-    "parity",
-    "partial_alignment",
-    "pointer",
-    "positional",
-    "predicted",
-    "prefix_bag_signature",
-    "prescribed",
-    "pretrain",
-    "probe",
-    "project",
-    "pure",
-    "read_snapshots",
-    "relative_error",
-    "revisions",
-    "runs",
-    "signature_tensor",
-    "span",
-    "text_signature",
-    "train",
-    "train_text",
-    "twin_cosine",
-    "twins",
-    "uniform",
-    "variance_share",
-    "velocity",
-    "word_signature",
-    "words_of",
-]

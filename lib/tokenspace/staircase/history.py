@@ -49,30 +49,14 @@ class History:
 
     @property
     def diverged(self) -> Bool[Tensor, " R"]:
-        """Runs not finite at some logged step, or that end having lost half of their best gain."""
+        """Runs not finite at some logged step, or that end having lost half of their best gain.
+
+        A claim about such a run reads "diverged", not a number.
+        """
         best = self.losses.min(0).values
         lost, gained = self.losses[-1] - best, self.losses[0] - best
-        worse = (lost > gained / 2) & (lost > 1e-6 * self.losses[0])
+        worse = (lost > gained / 2) & (lost > 1e-6 * self.losses[0])  # a plateau's noise is none
         return ~self.losses.isfinite().all(0) | worse
-
-    def health(self) -> list[dict[str, float | bool]]:
-        """Each run: finite, trend (log loss per logged step, last quarter), spread (its std).
-
-        A claim about a run with `diverged` reads "diverged", not a number.
-        """
-        tail = self.losses[-max(2, len(self.steps) // 4) :].log()
-        t = torch.arange(len(tail), dtype=torch.float64)
-        t = t - t.mean()
-        trend = (t @ tail) / (t @ t)
-        return [
-            {
-                "finite": bool(self.losses[:, r].isfinite().all()),
-                "trend": float(trend[r]),
-                "spread": float(tail[:, r].std()),
-                "diverged": bool(self.diverged[r]),
-            }
-            for r in range(self.losses.shape[1])
-        ]
 
 
 def steps_to_log(steps: int, logged: Sequence[int] | None) -> list[int]:

@@ -1,7 +1,8 @@
 """A one-layer character GPT, many runs at once, each on its own text. Ours, after the paper's LM.
 
 No norm, untied, learned positions; logits at every position. Runs may differ in γ, seed and text,
-so that a text and its Markov clones train in one batch.
+so that a text and its Markov clones train in one batch. What its attention carries is compared
+with the paper's attention path (arXiv:2608.30315, section 5) at the one layer that it has.
 """
 
 import math
@@ -17,16 +18,16 @@ from tokenspace.errors import ParameterError
 from tokenspace.nn.checkpoint import named
 from tokenspace.nn.seeds import draw_windows, step_generator
 from tokenspace.staircase.history import History
-from tokenspace.staircase.kernels import rows_of
-from tokenspace.staircase.models import Params, activation, draw
-from tokenspace.staircase.text import n_gram_counts
+from tokenspace.staircase.kernels import linear, rows_of
+from tokenspace.staircase.models import Params, Shapes, Stacked, activation
+from tokenspace.staircase.text_signatures import attention_path_signature, n_gram_law
 from tokenspace.staircase.training import Callback, Settings, train_runs
 
 TEXT = Settings(4000, lr=3e-3, batch=64)  # enough for one layer on a million characters
 
 
 @dataclass(frozen=True)
-class CharGPT:
+class CharGPT(Stacked):
     """h = E + P; h += O [heads of softmax(Q h · K h) V h]; h += W2 σ(W1 h); logits U h.
 
     >>> model = CharGPT(5, length=3, d=8, width=8, heads=2)
@@ -46,16 +47,12 @@ class CharGPT:
         if self.d % self.heads:
             raise ParameterError(f"d = {self.d} doesn't divide into {self.heads} heads.")
 
-    def init(
-        self, gammas: Sequence[float], seeds: Sequence[int], dtype: torch.dtype = torch.float32
-    ) -> Params:
-        """Parameters of runs γ × seeds, each matrix N(0, d_in^(-2γ)), stacked along axis 0."""
+    def shapes(self) -> Shapes:
+        """E (V, d), P (L, d), Q, K, V and O (d, d), W1 (m, d), W2 (d, m), U (V, d)."""
         V, d, m = self.vocabulary, self.d, self.width
-        square = dict.fromkeys("QKVO", (d, d, d))
-        shapes = {"E": (V, d, d), "P": (self.length, d, d), **square}
-        return draw(
-            shapes | {"W1": (m, d, d), "W2": (d, m, m), "U": (V, d, d)}, gammas, seeds, dtype
-        )
+        heads = dict.fromkeys("QKVO", (d, d, d))
+        ffn = {"W1": (m, d, d), "W2": (d, m, m)}
+        return {"E": (V, d, d), "P": (self.length, d, d), **heads, **ffn, "U": (V, d, d)}
 
     def attention(
         self, params: Params, windows: Int64[Tensor, "R B L"]
@@ -66,11 +63,11 @@ class CharGPT:
     def __call__(self, params: Params, windows: Int64[Tensor, "R B L"]) -> Float[Tensor, "R B L V"]:
         """Logits of the next token at every position of windows of at most `length` tokens."""
         h = self._stream(params, windows)
-        mixed = self._attend(params, h) @ self._split(h, params["V"])
-        h = h + _linear(mixed.transpose(2, 3).flatten(3), params["O"])
-        inner = activation(self.activation)(_linear(h, params["W1"]))
-        h = h + _linear(inner, params["W2"])
-        return _linear(h, params["U"])
+        mixed = self._attend(params, h) @ self._split(h, params["V"])  # (R, B, H, L, d / H)
+        h = h + linear(mixed.transpose(2, 3).flatten(3), params["O"])  # (R, B, L, d)
+        inner = activation(self.activation)(linear(h, params["W1"]))
+        h = h + linear(inner, params["W2"])
+        return linear(h, params["U"])
 
     def _stream(self, params: Params, windows: Tensor) -> Tensor:
         if windows.shape[-1] > self.length:
@@ -80,7 +77,7 @@ class CharGPT:
         return rows_of(params["E"], windows) + params["P"][:, None, : windows.shape[-1]]
 
     def _split(self, h: Tensor, W: Tensor) -> Tensor:
-        return _linear(h, W).unflatten(-1, (self.heads, -1)).transpose(2, 3)
+        return linear(h, W).unflatten(-1, (self.heads, -1)).transpose(2, 3)  # (R, B, H, L, d / H)
 
     def _attend(self, params: Params, h: Tensor) -> Tensor:
         q, k = self._split(h, params["Q"]), self._split(h, params["K"])
@@ -162,40 +159,23 @@ def _refuse_misfit(model: CharGPT, texts: Int64[Tensor, "R n"], n_grams: Sequenc
         )
 
 
-def n_gram_law(
-    tokens: Int64[Tensor, " n"], n: int, V: int, added: float = 0.5
-) -> Float64[Tensor, "contexts V"]:
-    """P(y | last n - 1 tokens): counts plus `added` pseudo-counts spread as the (n-1)-gram law.
+def attention_paths(
+    model: CharGPT, params: Params, windows: Int64[Tensor, "R B window"]
+) -> tuple[Float64[Tensor, "R V V"], Float[Tensor, "R V d"]]:
+    """φ^attn of each run on its own windows of at most length + 1 tokens, and its rows W^O W^V w_α.
 
-    So no probability is 0; below the unigram stands the uniform law.
-
-    >>> n_gram_law(torch.tensor([0, 1, 0, 1]), 1, 2).tolist()
-    [[0.5, 0.5]]
+    >>> model = CharGPT(5, length=3, d=8, width=8, heads=2)
+    >>> phi, rows = attention_paths(model, model.init([0.8], [0]), torch.tensor([[[0, 1, 2, 3]]]))
+    >>> phi.shape, rows.shape
+    (torch.Size([1, 5, 5]), torch.Size([1, 5, 8]))
     """
-    law = torch.full((1, V), 1 / V, dtype=torch.float64)
-    for k in range(1, n + 1):
-        counts = n_gram_counts(tokens, k, V).reshape(-1, V)
-        shorter = law.repeat(len(counts) // len(law), 1)
-        law = (counts + added * shorter) / (counts.sum(1, keepdim=True) + added)
-    return law
-
-
-def twins(
-    tokens: Int64[Tensor, " n"], ids: Sequence[int], V: int, seed: int = 0
-) -> Int64[Tensor, " n"]:
-    """Each occurrence of ids[i] becomes, with probability 1/2, its synonym V + i. Ours.
-
-    >>> twins(torch.tensor([0, 0, 0, 0, 1]), [0], 2).unique().tolist()
-    [0, 1, 2]
-    """
-    inside = [i for i in ids if 0 <= i < V]
-    if len(inside) < len(ids) or len(set(ids)) < len(ids):
-        raise ParameterError(f"ids {list(ids)}: give distinct tokens from 0 to {V - 1}.")
-    synonym = torch.arange(V)
-    synonym[list(ids)] = V + torch.arange(len(ids))
-    g = torch.Generator().manual_seed(seed)
-    flip = torch.rand(len(tokens), generator=g) < 0.5
-    return torch.where(flip, synonym[tokens], tokens)
+    seen, labels = windows[..., :-1], windows[..., 1:].cpu()
+    weights = model.attention(params, seen).mean(2).cpu()
+    phi = [
+        attention_path_signature(A, x, y, model.vocabulary)
+        for A, x, y in zip(weights, seen.cpu(), labels, strict=True)
+    ]
+    return torch.stack(phi), params["E"] @ params["V"].mT @ params["O"].mT
 
 
 def twin_cosine(
@@ -208,11 +188,6 @@ def twin_cosine(
     """
     own, other = E[..., list(ids), :], E[..., V : V + len(ids), :]
     return torch.cosine_similarity(own, other, dim=-1).mean(-1)
-
-
-def _linear(h: Float[Tensor, "R B L d"], W: Float[Tensor, "R m d"]) -> Float[Tensor, "R B L m"]:
-    """h Wᵀ of each run as one product: broadcasting W over windows would copy it for each."""
-    return (h.flatten(1, 2) @ W.mT).unflatten(1, h.shape[1:3])
 
 
 def _next_loss(logits: Tensor, windows: Tensor) -> Float[Tensor, " R"]:

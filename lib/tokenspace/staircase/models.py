@@ -6,7 +6,6 @@ A run's draws depend on its seed alone, so that runs trained together equal runs
 """
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,8 @@ from tokenspace.errors import ParameterError
 from tokenspace.staircase.kernels import read_out, rows_of, sum_rows
 
 Params = dict[str, Tensor]
+Shapes = dict[str, tuple[int, int, int]]  # rows, columns and d_in of every matrix
+Sequences = Int64[Tensor, "N L"] | Int64[Tensor, "R N L"]  # shared by the runs, or each run its own
 
 # σ and its derivatives s_0, s_1, ... at zero; ReLU's are those of z / 2, |z| / 2 having none.
 ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
@@ -54,16 +55,6 @@ def derivatives(name: str) -> tuple[float, ...]:
     return tuple(float(math.factorial(j)) if j == power else 0.0 for j in range(4))
 
 
-def warn_flat(name: str) -> None:
-    """Warns where σ''(0) = 0, so that the expansion at zero has no label-driven order 1."""
-    if derivatives(name)[2] == 0:
-        warnings.warn(
-            f"activation {name!r} has σ''(0) = 0: its expansion at zero has no order-1 label term; "
-            f"take silu or gelu for the theory.",
-            stacklevel=3,
-        )
-
-
 def runs(gammas: Sequence[float], seeds: Sequence[int]) -> list[tuple[float, int]]:
     """(γ, seed) of each run along the leading axis: γ outermost.
 
@@ -73,9 +64,44 @@ def runs(gammas: Sequence[float], seeds: Sequence[int]) -> list[tuple[float, int
     return [(float(gamma), int(seed)) for gamma in gammas for seed in seeds]
 
 
+class Stacked:
+    """What all models here share: parameters drawn by their `shapes`."""
+
+    def shapes(self) -> Shapes:
+        """Rows, columns and d_in of every matrix."""
+        raise NotImplementedError
+
+    def init(
+        self, gammas: Sequence[float], seeds: Sequence[int], dtype: torch.dtype = torch.float32
+    ) -> Params:
+        """Parameters of runs γ × seeds, each matrix N(0, d_in^(-2γ)), stacked along axis 0.
+
+        Drawn in float64, run after run. Raises `ParameterError` for γ not above 0, or for no run.
+
+        >>> FFN(2, 2, d=3).init([0.5], [0, 1])["E"].shape
+        torch.Size([2, 2, 3])
+        """
+        bad = [g for g in gammas if not g > 0 or math.isinf(g)]
+        if bad or not gammas or not seeds:
+            raise ParameterError(
+                f"γ = {bad or list(gammas)}, seeds {list(seeds)}: the standard deviation d_in^(-γ) "
+                f"needs γ > 0 (small above 0.5), and at least one γ and one seed."
+            )
+        stacks: dict[str, list[Tensor]] = {name: [] for name in self.shapes()}
+        for gamma, seed in runs(gammas, seeds):
+            g = torch.Generator().manual_seed(seed)
+            for name, (rows, columns, d_in) in self.shapes().items():
+                z = torch.randn(rows, columns, generator=g, dtype=torch.float64)
+                stacks[name].append(z * d_in**-gamma)
+        return {name: torch.stack(stack).to(dtype) for name, stack in stacks.items()}
+
+
 @dataclass(frozen=True)
-class FFN:
+class FFN(Stacked):
     """f = U σ(Σ_i E_{x_i}), or U σ(W Σ_i E_{x_i}) with a hidden width: blind to order.
+
+    Parameters with a "scale" (R, 1, 1) stand for rows "scale" times E: freeze E, and only the
+    length of its rows is learned.
 
     >>> model = FFN(5, 3, d=4)
     >>> model(model.init([0.5, 0.8], [0]), torch.tensor([[0, 1], [2, 2]])).shape
@@ -89,34 +115,26 @@ class FFN:
     width: int | None = None
 
     def __post_init__(self) -> None:
-        activation(self.activation)
+        activation(self.activation)  # refuses an unknown name
 
-    def shapes(self) -> dict[str, tuple[int, int, int]]:
-        """Rows, columns and d_in of every matrix."""
+    def shapes(self) -> Shapes:
+        """E (V, d), with a hidden width W (m, d), and U (K, m or d)."""
         V, d, m = self.vocabulary, self.d, self.width
         hidden = {} if m is None else {"W": (m, d, d)}
         return {"E": (V, d, d), **hidden, "U": (self.labels, m or d, m or d)}
 
-    def init(
-        self, gammas: Sequence[float], seeds: Sequence[int], dtype: torch.dtype = torch.float32
-    ) -> Params:
-        """Parameters of runs γ × seeds, each matrix N(0, d_in^(-2γ)), stacked along axis 0."""
-        return draw(self.shapes(), gammas, seeds, dtype)
-
-    def __call__(
-        self, params: Params, sequences: Int64[Tensor, "N L"] | Int64[Tensor, "R N L"]
-    ) -> Float[Tensor, "R N K"]:
-        """Logits; sequences (N, L) shared by the runs, or (R, N, L), each run its own."""
-        rows = params["E"] if self.width is None else params["E"] @ params["W"].mT
+    def __call__(self, params: Params, sequences: Sequences) -> Float[Tensor, "R N K"]:
+        """Logits."""
+        E = params["E"] * params["scale"] if "scale" in params else params["E"]
+        rows = E if self.width is None else E @ params["W"].mT  # (R, V, d or m)
         return read_out(activation(self.activation)(sum_rows(rows, sequences)), params["U"])
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(Stacked):
     """f = U O V Σ_s a_s h_s read at the last position; a = softmax(h_s^T K^T Q h_L / √d).
 
-    h = E + positions P. Paper: no residual, norm, FFN, bias. `residual` adds h_L (ours), and
-    `width` an FFN h + W2 σ(W1 h) behind it (ours).
+    h = E + positions P. Paper: no residual, norm, FFN, bias. `residual` adds h_L (ours).
 
     >>> model = Attention(5, 3, length=2, d=4, d_k=2)
     >>> model(model.init([0.8], [0, 1]), torch.tensor([[0, 1]])).shape
@@ -130,52 +148,31 @@ class Attention:
     d_k: int = 64
     positions: bool = True
     residual: bool = False
-    width: int | None = None
-    activation: str = "silu"
 
-    def __post_init__(self) -> None:
-        activation(self.activation)
+    def shapes(self) -> Shapes:
+        """E (V, d), with positions P (L, d), Q, K and V (k, d), O (d, k), U (K, d)."""
+        d, k = self.d, self.d_k
+        places = {"P": (self.length, d, d)} if self.positions else {}
+        heads = {"Q": (k, d, d), "K": (k, d, d), "V": (k, d, d), "O": (d, k, k)}
+        return {"E": (self.vocabulary, d, d), **places, **heads, "U": (self.labels, d, d)}
 
-    def shapes(self) -> dict[str, tuple[int, int, int]]:
-        """Rows, columns and d_in of every matrix."""
-        d, k, m = self.d, self.d_k, self.width
-        out = {"E": (self.vocabulary, d, d)}
-        if self.positions:
-            out["P"] = (self.length, d, d)
-        out |= {"Q": (k, d, d), "K": (k, d, d), "V": (k, d, d), "O": (d, k, k)}
-        if m is not None:
-            out |= {"W1": (m, d, d), "W2": (d, m, m)}
-        return out | {"U": (self.labels, d, d)}
-
-    def init(
-        self, gammas: Sequence[float], seeds: Sequence[int], dtype: torch.dtype = torch.float32
-    ) -> Params:
-        """Parameters of runs γ × seeds, each matrix N(0, d_in^(-2γ)), stacked along axis 0."""
-        return draw(self.shapes(), gammas, seeds, dtype)
-
-    def stream(
-        self, params: Params, sequences: Int64[Tensor, "N L"] | Int64[Tensor, "R N L"]
-    ) -> Float[Tensor, "R N L d"]:
+    def stream(self, params: Params, sequences: Sequences) -> Float[Tensor, "R N L d"]:
         """h_s = E_{x_s} + P_s."""
         h = rows_of(params["E"], sequences)
         return h + params["P"][:, None] if self.positions else h
 
     def scores(self, params: Params, h: Float[Tensor, "R N L d"]) -> Float[Tensor, "R N L"]:
         """a_s of the last position's query."""
-        query = h[:, :, -1] @ params["Q"].mT @ params["K"]  # K^T Q h_L
+        query = h[:, :, -1] @ params["Q"].mT @ params["K"]  # K^T Q h_L, (R, N, d)
         return ((h @ query[..., None])[..., 0] / math.sqrt(self.d)).softmax(-1)
 
-    def __call__(
-        self, params: Params, sequences: Int64[Tensor, "N L"] | Int64[Tensor, "R N L"]
-    ) -> Float[Tensor, "R N K"]:
-        """Logits at the last position; sequences shared by the runs or one set a run."""
+    def __call__(self, params: Params, sequences: Sequences) -> Float[Tensor, "R N K"]:
+        """Logits at the last position."""
         h = self.stream(params, sequences)
-        mean = (self.scores(params, h)[..., None, :] @ h)[..., 0, :]
+        mean = (self.scores(params, h)[..., None, :] @ h)[..., 0, :]  # (R, N, d)
         out = mean @ params["V"].mT @ params["O"].mT
         if self.residual:
             out = out + h[:, :, -1]
-        if self.width is not None:
-            out = out + activation(self.activation)(out @ params["W1"].mT) @ params["W2"].mT
         return read_out(out, params["U"])
 
 
@@ -197,40 +194,12 @@ class Scaled:
         params = self.model.init(gammas, seeds, dtype)
         return params | {"scale": torch.ones(len(params["E"]), 1, 1, dtype=dtype)}
 
-    def __call__(
-        self, params: Params, sequences: Int64[Tensor, "N L"] | Int64[Tensor, "R N L"]
-    ) -> Float[Tensor, "R N K"]:
+    def __call__(self, params: Params, sequences: Sequences) -> Float[Tensor, "R N K"]:
         """Logits."""
-        return self.model(params | {"E": params["E"] * params["scale"]}, sequences)
+        return self.model(params, sequences)
 
 
 Model = FFN | Attention | Scaled
-
-
-def draw(
-    shapes: dict[str, tuple[int, int, int]],
-    gammas: Sequence[float],
-    seeds: Sequence[int],
-    dtype: torch.dtype = torch.float32,
-) -> Params:
-    """N(0, d_in^(-2γ)) for every (rows, columns, d_in); drawn in float64, run after run.
-
-    >>> draw({"E": (2, 3, 3)}, [0.5], [0, 1])["E"].shape
-    torch.Size([2, 2, 3])
-    """
-    bad = [g for g in gammas if not g > 0 or math.isinf(g)]
-    if bad or not gammas or not seeds:
-        raise ParameterError(
-            f"γ = {bad or list(gammas)}, seeds {list(seeds)}: the standard deviation d_in^(-γ) "
-            f"needs γ > 0 (small above 0.5), and at least one γ and one seed."
-        )
-    stacks: dict[str, list[Tensor]] = {name: [] for name in shapes}
-    for gamma, seed in runs(gammas, seeds):
-        g = torch.Generator().manual_seed(seed)
-        for name, (rows, columns, d_in) in shapes.items():
-            z = torch.randn(rows, columns, generator=g, dtype=torch.float64)
-            stacks[name].append(z * d_in**-gamma)
-    return {name: torch.stack(stack).to(dtype) for name, stack in stacks.items()}
 
 
 def _power(name: str) -> int:

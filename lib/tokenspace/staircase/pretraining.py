@@ -21,11 +21,12 @@ from tokenspace.nn.settings import Settings, identity_of
 from tokenspace.staircase.alignment import alignment, cosine_gram, probe
 from tokenspace.staircase.decoder import Decoder
 from tokenspace.staircase.history import History, steps_to_log
-from tokenspace.staircase.text import (
+from tokenspace.staircase.text_signatures import (
     attention_path_signature,
+    followers,
+    most_frequent,
     prefix_bag_signature,
 )
-from tokenspace.staircase.tokens import followers, most_frequent
 
 Watch = Callable[[Decoder], dict[str, Tensor]]
 

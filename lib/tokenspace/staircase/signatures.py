@@ -65,40 +65,10 @@ def label_signature(task: Task, order: int) -> Float64[Tensor, "T features"]:
     return signature_tensor(task, order).flatten(1)
 
 
-def co_occurrence(task: Task, order: int) -> Float64[Tensor, "T features"]:
-    """φ^m_α, the label signature without the label: contexts only. Order 0 is 1 for every token.
-
-    >>> from tokenspace.staircase import arithmetic
-    >>> co_occurrence(arithmetic("add", 2), 1).tolist()
-    [[0.5, 0.5], [0.5, 0.5]]
-    """
-    return signature_tensor(task, order).sum(1).flatten(1)
-
-
-def positional(
-    task: Task, positions: tuple[int, ...] = (), last: bool = False
-) -> Float64[Tensor, "T features"]:
-    """φ^{y;x_s,x_t}_α = P(y, x_s, x_t | α) at fixed positions s, t; given x_L = α when `last`.
-
-    Positions count from 0; α may stand at one of them. Raises `ParameterError` for a position
-    outside the sequence.
-
-    >>> from tokenspace.staircase import minmax
-    >>> positional(minmax(2), (0,)).shape  # 4 targets; 2 labels x 4 tokens
-    torch.Size([4, 8])
-    """
-    L = task.length
-    if any(not 0 <= s < L for s in positions) or len(set(positions)) < len(positions):
-        raise ParameterError(f"positions {positions}: give distinct ones from 0 to {L - 1}.")
-    places = [(i, positions) for i in ([L - 1] if last else range(L))]
-    tokens = task.sequences.unique()
-    return _joint(task, task.labels[:, label_ids(task)], places, tokens).flatten(1)
-
-
 def pure(task: Task, order: int) -> Float64[Tensor, "T features"]:
     """The part of φ^{y;m} that lower orders don't hold: Σ_S⊆J (-1)^(m-|S|) P(y, c_S | v) Π P(c_s).
 
-    Hoeffding's interaction, taken at each set of context places and laid side by side: order 1
+    Hoeffding's interaction, taken at each set J of context places and laid side by side: order 1
     is P(y, c | v) - P(y | v) P(c). Contexts are taken as independent, with their law over all
     targets. Ours.
 
@@ -108,26 +78,17 @@ def pure(task: Task, order: int) -> Float64[Tensor, "T features"]:
     """
     _check_order(task, order)
     labels, tokens = task.labels[:, label_ids(task)], context_ids(task)
-    # Remove the target's position and renumber: slot s of what is left.
+    # Context places are counted without the target's own: slot s of a target at i.
     slots = [[j for j in range(task.length) if j != i] for i in range(task.length)]
-    law = [
-        _slot_law(task, [(i, slots[i][s]) for i in range(task.length)], tokens)
-        for s in range(task.length - 1)
-    ]
     parts = []
     for J in combinations(range(task.length - 1), order):
-        part: Tensor = torch.zeros(())
-        for size in range(order + 1):
-            for S in combinations(range(order), size):
-                places = [(i, tuple(slots[i][J[s]] for s in S)) for i in range(task.length)]
-                term = _joint(task, labels, places, tokens)
-                for s in range(order):  # lay the contexts outside S beside, in order
-                    if s not in S:
-                        term = (term.unsqueeze(2 + s).movedim(2 + s, -1) * law[J[s]]).movedim(
-                            -1, 2 + s
-                        )
-                part = part + (-1) ** (order - size) * term
-        parts.append(part.flatten(1))
+        places = [(i, tuple(slots[i][s] for s in J)) for i in range(task.length)]
+        part = _joint(task, labels, places, tokens)  # (T, K, C, ..., C), P(y, c_J | v)
+        for axis, s in enumerate(J, start=2):  # less what holds without the context at s
+            law = _context_law(task, [(i, slots[i][s]) for i in range(task.length)], tokens)
+            law = law.reshape(-1, *[1] * (order + 1 - axis))  # (C, 1, ..., 1) along `axis`
+            part = part - part.sum(axis, keepdim=True) * law
+        parts.append(part.flatten(1))  # (T, K C^order)
     return torch.cat(parts, dim=1)
 
 
@@ -139,7 +100,7 @@ def fourier(task: Task, k: int) -> Float64[Tensor, "T K"]:
     >>> [round(abs(float(x)), 6) for x in gram[0, :3]]
     [1.0, 0.0, 1.0]
     """
-    phi = signature_tensor(task, 1)
+    phi = signature_tensor(task, 1)  # (T, K, p)
     p = phi.shape[2]
     if not 0 <= k <= p // 2:
         raise ParameterError(f"k = {k}: {p} context tokens have components 0 to {p // 2}.")
@@ -198,20 +159,21 @@ def _joint(
         for j in J:
             index = index * C + context[task.sequences[here, j]]
         rows.index_add_(0, index, task.weights[here, None] * labels[here])
-    rows = rows.reshape(T, C**order, -1)
+    rows = rows.reshape(T, C**order, -1)  # (T, C^m, K)
     mass = rows.sum((1, 2))
     if (mass == 0).any():
         raise ParameterError(
             f"{task.name}: target tokens {task.targets[mass == 0].tolist()} never occur there; "
             f"leave them out of `targets`."
         )
-    joint = (rows / mass[:, None, None]).movedim(1, -1)
-    return joint.reshape(T, -1, *[C] * order)
+    joint = (rows / mass[:, None, None]).movedim(1, -1)  # (T, K, C^m)
+    return joint.reshape(T, -1, *[C] * order)  # (T, K, C, ..., C)
 
 
-def _slot_law(
+def _context_law(
     task: Task, places: list[tuple[int, int]], tokens: Int64[Tensor, " C"]
 ) -> Float64[Tensor, " C"]:
+    """P(x_j = c) beside a target at i, averaged over the places (i, j)."""
     law = torch.zeros(task.vocabulary, dtype=torch.float64)
     for i, j in places:
         here = torch.isin(task.sequences[:, i], task.targets)

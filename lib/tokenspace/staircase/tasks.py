@@ -1,20 +1,23 @@
 """Tasks whose signatures are exact: weighted sequences with the law of their label.
 
 Yao, Hang and Xu (arXiv:2608.30315): arithmetic, label laws, parity, min-max, length three.
-Ours, in `mixtures`: tasks whose orders can be told apart.
+Ours: tasks whose label is a mixture of blocks, one context order a block, so that the orders can be
+told apart: `factorial` for orders 0, 1 and 2, `pointer` for attention alone.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
 
 LAWS = ("uniform", "normal", "poisson", "exponential")
-OPERATIONS = ("add", "sub", "mul", "mod")
+BLOCKS = ("a", "b+c1", "c+c1+c2", "c1", "c2")  # of `factorial`; the first three have order 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ def best_loss(task: Task, known: Int64[Tensor, "N features"]) -> float:
 def _grouped(
     task: Task, group: Int64[Tensor, " N"]
 ) -> tuple[Float64[Tensor, "G K"], Float64[Tensor, " G"]]:
+    """P(y | group) and P(group), for rows put into G groups."""
     size = int(group.max()) + 1
     weights = torch.zeros(size, dtype=torch.float64).index_add_(0, group, task.weights)
     labels = torch.zeros(size, task.labels.shape[1], dtype=torch.float64)
@@ -96,8 +100,8 @@ def _grouped(
 def label_law(kind: str) -> Float64[Tensor, " 51"]:
     """p_a on {0, ..., 50} of Task 1: uniform, normal(25, 1), Poisson(10), exp(-5y), renormalized.
 
-    >>> label_law("uniform")[:2].mul(51).round(decimals=6).tolist()
-    [1.0, 1.0]
+    >>> round(float(label_law("poisson") @ torch.arange(51).double()), 3)  # its mean
+    10.0
     """
     y = torch.arange(51, dtype=torch.float64)
     logs = {
@@ -135,19 +139,14 @@ def arithmetic(
     >>> arithmetic("mod", 3).labels.argmax(1).tolist()
     [3, 1, 2, 1, 2, 3, 2, 3, 1]
     """
-    if operation not in OPERATIONS:
-        raise ParameterError(f"operation {operation!r}: take one of {', '.join(OPERATIONS)}.")
     if modulus is not None and (operation != "mod" or modulus < 1):
         raise ParameterError(f"modulus = {modulus} with {operation!r}: give one >= 1, to mod only.")
-    x = torch.cartesian_prod(*[torch.arange(1, N + 1)] * 2)
+    x = torch.cartesian_prod(*[torch.arange(1, N + 1)] * 2)  # (N^2, 2)
     a, b = x.T
-    y = {
-        "add": a + b,
-        "sub": (a - b).abs(),
-        "mul": a * b,
-        "mod": 1 + (a + b) % (modulus or N),
-    }[operation]
-    return _hard(operation, x, y, vocabulary, torch.arange(1, N + 1))
+    sums = {"add": a + b, "sub": (a - b).abs(), "mul": a * b, "mod": 1 + (a + b) % (modulus or N)}
+    if operation not in sums:
+        raise ParameterError(f"operation {operation!r}: take one of {', '.join(sums)}.")
+    return _hard(operation, x, sums[operation], vocabulary, torch.arange(1, N + 1))
 
 
 def modular(N: int, L: int, vocabulary: int | None = None) -> Task:
@@ -173,7 +172,8 @@ def parity(rows: int = 10_000, seed: int = 0, vocabulary: int = 61) -> Task:
     sequences = torch.randint(21, 61, (rows, 8), generator=g)
     anchor = torch.randint(11, 21, (rows,), generator=g)
     sequences[torch.arange(rows), torch.randint(8, (rows,), generator=g)] = anchor
-    return _hard("parity", sequences, anchor % 2, vocabulary, torch.arange(11, 21))
+    task = _hard("parity", sequences, anchor % 2, vocabulary, torch.arange(11, 21))
+    return replace(task, ordered=True)
 
 
 def minmax(N: int, vocabulary: int | None = None) -> Task:
@@ -202,6 +202,53 @@ def length_three(A: int = 20, X: int = 40, vocabulary: int | None = None) -> Tas
     return _hard("length three", rows, rows.sum(1) % X, size, torch.arange(1, A + X + 1))
 
 
+def factorial(
+    q: int = 3, weights: Sequence[int | float] = (1, 1, 1, 1, 1), drop: Sequence[str] = ()
+) -> Task:
+    """Ours: v = (a, b, c) with contexts c1, c2; y is one of a | b+c1 | c+c1+c2 | c1 | c2, mod q.
+
+    The blocks of `BLOCKS` are mixed in proportion to `weights`; a dropped or weightless block has
+    no labels. Tokens: v = q^2 a + q b + c, then c1, then c2, so that a sum knows the place.
+
+    >>> task = factorial()
+    >>> task.sequences.shape, task.labels.shape, round(task.entropy, 4)
+    (torch.Size([243, 3]), torch.Size([243, 15]), 1.6094)
+    """
+    unknown = [name for name in drop if name not in BLOCKS]
+    if unknown or len(weights) != len(BLOCKS) or min(weights) < 0:
+        raise ParameterError(
+            f"weights {tuple(weights)}, drop {tuple(drop)}: give {len(BLOCKS)} weights >= 0 and "
+            f"names from {', '.join(BLOCKS)}."
+        )
+    mix = {n: float(w) for n, w in zip(BLOCKS, weights, strict=True) if w > 0 and n not in drop}
+    if not mix:
+        raise ParameterError("every block is dropped or weighs 0; leave one.")
+    a, b, c, c1, c2 = torch.cartesian_prod(*[torch.arange(q)] * 5).T
+    values = dict(zip(BLOCKS, (a, b + c1, c + c1 + c2, c1, c2), strict=True))
+    sequences = torch.stack([q * q * a + q * b + c, q**3 + c1, q**3 + q + c2], dim=1)
+    return _mixed(f"factorial q={q}", sequences, values, mix, q, q**3)
+
+
+def pointer(slots: int = 4, values: int = 4) -> Task:
+    """Ours, for attention: y is one of a | the value in slot b, for the last token v = (a, b).
+
+    Before v stands one token a slot, (slot, value); 16 + 16 tokens by default.
+
+    >>> task = pointer()
+    >>> task.vocabulary, task.sequences.shape, round(task.entropy, 4)
+    (32, torch.Size([4096, 5]), 0.6931)
+    """
+    n = values * slots
+    rows = torch.cartesian_prod(*[torch.arange(values)] * (slots + 1), torch.arange(slots))
+    held, a, b = rows[:, :slots], rows[:, slots], rows[:, slots + 1]
+    context = n + values * torch.arange(slots) + held
+    sequences = torch.cat([context, (slots * a + b)[:, None]], dim=1)
+    pointed = held.gather(1, b[:, None])[:, 0]
+    named = {"a": a, "pointed": pointed}
+    task = _mixed("pointer", sequences, named, {"a": 1.0, "pointed": 1.0}, values, n)
+    return replace(task, ordered=True)
+
+
 def _hard(
     name: str,
     sequences: Int64[Tensor, "N L"],
@@ -215,10 +262,25 @@ def _hard(
             f"{name}: label {int(y.max())} doesn't fit a vocabulary of {V}; "
             f"it needs at least {int(y.max()) + 1}."
         )
-    labels = torch.zeros(len(y), V, dtype=torch.float64)
-    labels[torch.arange(len(y)), y] = 1
-    return Task(name, sequences, labels, _equal(len(y)), V, targets, ordered=name == "parity")
+    labels = F.one_hot(y, V).double()  # (N, V)
+    weights = torch.full((len(y),), 1 / len(y), dtype=torch.float64)
+    return Task(name, sequences, labels, weights, V, targets)
 
 
-def _equal(n: int) -> Float64[Tensor, " N"]:
-    return torch.full((n,), 1 / n, dtype=torch.float64)
+def _mixed(
+    name: str,
+    sequences: Int64[Tensor, "N L"],
+    values: dict[str, Tensor],
+    mix: dict[str, float],
+    q: int,
+    targets: int,
+) -> Task:
+    """The label is the value of one block, mod q, the block drawn by `mix`; q labels a block."""
+    total, n = sum(mix.values()), len(sequences)
+    labels, blocks = [], {}
+    for place, (block, weight) in enumerate(mix.items()):
+        labels.append(F.one_hot(values[block] % q, q).double() * (weight / total))  # (N, q)
+        blocks[block] = slice(q * place, q * place + q)
+    weights = torch.full((n,), 1 / n, dtype=torch.float64)
+    V, ids = int(sequences.max()) + 1, torch.arange(targets)
+    return Task(name, sequences, torch.cat(labels, dim=1), weights, V, ids, blocks=blocks)

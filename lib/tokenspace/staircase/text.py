@@ -1,19 +1,22 @@
-"""Signatures of tokens in text, and the Markov clones that stand beside every claim on text.
+"""Texts as tokens: characters, byte pairs, words, a model's own; and texts made of a text's tokens.
 
-arXiv:2608.30315, section 5: next-token, prefix-bag and attention-path signatures. Ours: position-
-specific orders with their innovations, and clones.
+Ours: Markov clones, which stand beside every claim on text, and twins, tokens split into synonyms.
 """
 
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Int64
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
+from tokenspace.sources import load_tokenizer
 
-LARGEST = 2**27  # entries of a table of counts, 1 GiB
+REST = "\ufffd"  # stands for the characters too rare to have a token
 
 
 def characters(text: str, size: int = 32) -> tuple[Int64[Tensor, " n"], list[str]]:
@@ -25,7 +28,7 @@ def characters(text: str, size: int = 32) -> tuple[Int64[Tensor, " n"], list[str
     >>> tokens.tolist(), symbols
     ([0, 1, 1, 0, 2, 3, 0, 1], ['a', 'b', ' ', '?'])
     """
-    squeezed = " ".join(text.lower().split())
+    squeezed = _squeezed(text)
     common = sorted(Counter(squeezed).items(), key=lambda item: -item[1])
     if not 2 <= size <= len(common) + 1:
         raise ParameterError(
@@ -37,106 +40,77 @@ def characters(text: str, size: int = 32) -> tuple[Int64[Tensor, " n"], list[str
     return torch.tensor([place.get(s, size - 1) for s in squeezed]), [*symbols, "?"]
 
 
-def n_gram_counts(tokens: Int64[Tensor, " n"], n: int, V: int) -> Float64[Tensor, "*V"]:
-    """How often each n-gram stands in the text; axes in reading order, the last token last.
+def bpe(text: str, size: int = 200) -> tuple[Int64[Tensor, " n"], list[str]]:
+    """Byte pairs trained on the lower-cased text, as `characters`: tokens and `size` symbols.
 
-    >>> n_gram_counts(torch.tensor([0, 1, 0, 1]), 2, 2).tolist()
-    [[0.0, 2.0], [1.0, 0.0]]
+    White space is one blank, which begins a word's first token. At most half of the symbols are
+    the text's alphabet, its commonest characters; the last stands for all others. Symbols are in
+    the order of their counts. Raises `ParameterError` for more symbols than the text's pairs
+    support, each seen twice or more.
+
+    >>> tokens, symbols = bpe("to be, or not to be, or not", 16)
+    >>> "".join(symbols[t] for t in tokens)
+    'to be, or not to be, or not'
     """
-    _check_text(tokens, n, V)
-    if V**n > LARGEST:
-        raise ParameterError(f"{n}-grams of {V} tokens: {V**n:,} counts, more than {LARGEST:,}.")
-    code = _codes(tokens, n, V)
-    return torch.bincount(code, minlength=V**n).double().reshape([V] * n)
-
-
-def text_signature(
-    tokens: Int64[Tensor, " n"], V: int, order: int
-) -> Float64[Tensor, "V features"]:
-    """P(y, x_{t-1}, ..., x_{t-order} | x_t): order 0 is the next-token signature. Unseen: zeros.
-
-    >>> text_signature(torch.tensor([0, 1, 0, 1, 1]), 2, 0).tolist()
-    [[0.0, 1.0], [0.5, 0.5]]
-    """
-    if order < 0:
-        raise ParameterError(f"order = {order}: orders begin at 0, the next-token signature.")
-    joint = n_gram_counts(tokens, order + 2, V).movedim(-2, 0).flatten(1)  # x_t first
-    return joint / joint.sum(1, keepdim=True).clamp_min(1)
-
-
-def next_token_signature(tokens: Int64[Tensor, " n"], V: int) -> Float64[Tensor, "V V"]:
-    """φ^nt_α(ν) = P(x_{s+1} = ν | x_s = α).
-
-    >>> next_token_signature(torch.tensor([0, 1, 0, 1, 1]), 2).tolist()
-    [[0.0, 1.0], [0.5, 0.5]]
-    """
-    return text_signature(tokens, V, 0)
-
-
-def innovation(tokens: Int64[Tensor, " n"], V: int, order: int) -> Float64[Tensor, "V features"]:
-    """P(ctx_k | x) [P(y | x, ctx_k) - P(y | x, ctx_{k-1})], k = `order` >= 1: its pure part. Ours.
-
-    >>> innovation(torch.tensor([0, 1] * 9), 2, 1).abs().max().item() < 1e-6  # bigrams say all
-    True
-    """
-    if order < 1:
-        raise ParameterError(f"order = {order}: an innovation compares orders k and k - 1; k >= 1.")
-    full = n_gram_counts(tokens, order + 2, V)  # ctx_k furthest first, x, y
-    near = full.sum(0)
-    law = full / full.sum(-1, keepdim=True).clamp_min(1)
-    shorter = near / near.sum(-1, keepdim=True).clamp_min(1)
-    context = full.sum(-1, keepdim=True)
-    seen = context.movedim(-2, 0).flatten(1).sum(1, keepdim=True)
-    part = (context * (law - shorter)).movedim(-2, 0).flatten(1)
-    return part / seen.clamp_min(1)
-
-
-def prefix_bag_signature(windows: Int64[Tensor, "B L"], V: int) -> Float64[Tensor, "V V V"]:
-    """φ(α, ν, β) = P(x_{s+1} = ν, β anywhere in X_{<s} | x_s = α): presence only, s < L.
-
-    >>> phi = prefix_bag_signature(torch.tensor([[0, 0, 1, 2]]), 3)
-    >>> phi[1, 2].tolist(), phi[0].sum(0).tolist()
-    ([1.0, 0.0, 0.0], [0.5, 0.0, 0.0])
-    """
-    if windows.shape[1] < 2 or V**3 > LARGEST:
+    squeezed = _squeezed(text)
+    if size < 4:
+        raise ParameterError(f"vocabulary of {size}: byte pairs take 4 or more.")
+    tokenizer = Tokenizer(models.BPE(unk_token=REST))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(" ?[^ ]+"), "isolated")
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=2,
+        limit_alphabet=size // 2,
+        special_tokens=[REST],
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([squeezed], trainer)
+    found = tokenizer.get_vocab_size()
+    if found < size:
         raise ParameterError(
-            f"windows of {windows.shape[1]} tokens, vocabulary {V}: needs windows of 2 or more and "
-            f"at most {LARGEST:,} entries, not {V**3:,}."
+            f"vocabulary of {size}: the {len(squeezed):,} characters of this text support "
+            f"{found}, pairs seen once not merged. Give a longer text or a smaller vocabulary."
         )
-    phi = torch.zeros(V * V, V, dtype=torch.float64)
-    times = torch.zeros(V, dtype=torch.float64)
-    bag = torch.zeros(len(windows), V, dtype=torch.float64)
-    for s in range(windows.shape[1] - 1):
-        x, y = windows[:, s], windows[:, s + 1]
-        phi.index_add_(0, x * V + y, bag)
-        times += torch.bincount(x, minlength=V)
-        bag.scatter_(1, x[:, None], 1.0)
-    return phi.reshape(V, V, V) / times.clamp_min(1)[:, None, None]
+    ids = torch.tensor(tokenizer.encode(squeezed).ids)
+    counts = torch.bincount(ids, minlength=size)
+    counts[tokenizer.token_to_id(REST)] = -1
+    order = counts.argsort(descending=True, stable=True)
+    symbols = [str(tokenizer.id_to_token(i)) for i in order.tolist()]
+    return order.argsort()[ids], symbols
 
 
-def attention_path_signature(
-    attention: Float[Tensor, "B L L"],
-    tokens: Int64[Tensor, "B L"],
-    labels: Int64[Tensor, "B L"],
-    V: int,
-) -> Float64[Tensor, "V V"]:
-    """φ^attn_α(ν) = E[A_{s,I} 1{x_{s+1} = ν} | x_I = α], I uniform in 1..s; A the heads' mean.
+def model_tokens(
+    model: str | Path, text: str, revision: str | None = None
+) -> tuple[Int64[Tensor, " n"], list[str]]:
+    """The text in a published model's own tokens, and every token's string by id.
 
-    `labels` is x_{s+1}. For α at I the mean is over every s >= I and its own 1/s.
+    `model` is as in `load_tokenizer`. What looks like a special token in the text is read as text.
+    Raises `SourceError` when the model has no tokenizer.
 
-    >>> A = torch.tensor([[[1.0, 0.0], [0.25, 0.75]]])
-    >>> attention_path_signature(A, torch.tensor([[0, 1]]), torch.tensor([[1, 0]]), 2)[1].tolist()
-    [0.75, 0.0]
+    >>> tokens, symbols = model_tokens("minilm", "to be")
+    >>> [symbols[t] for t in tokens]
+    ['to', 'be']
     """
-    B, L = tokens.shape
-    prior = torch.ones(L, L).tril().double() / torch.arange(1, L + 1)[:, None]  # P(I | s)
-    x = tokens[:, None, :].expand(B, L, L)
-    y = labels[:, :, None].expand(B, L, L)
-    weight = prior.expand(B, L, L)
-    phi = torch.zeros(V * V, dtype=torch.float64)
-    phi.index_add_(0, (x * V + y).flatten(), (weight * attention.double()).flatten())
-    mass = torch.zeros(V, dtype=torch.float64).index_add_(0, x.flatten(), weight.flatten())
-    return phi.reshape(V, V) / mass.clamp_min(1e-300)[:, None]
+    tokenizer = load_tokenizer(model, revision=revision)
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    ids = tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
+    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
+    symbols = [""] * (max(vocabulary.values()) + 1)
+    for symbol, i in vocabulary.items():
+        symbols[i] = symbol
+    return torch.tensor(ids, dtype=torch.int64), symbols
+
+
+def words_of(text: str) -> list[str]:
+    """The lower-cased words of a text in reading order, without the marks around them.
+
+    >>> words_of("Two, or 'three' -- O!")
+    ['two', 'or', 'three', 'o']
+    """
+    found = (w.strip(".,;:!?\"'()[]-_") for w in text.lower().split())
+    return [w for w in found if w]
 
 
 def clone(
@@ -155,38 +129,53 @@ def clone(
             f"n = {n}, {len(tokens)} tokens: a clone keeps n-grams with n >= 2 of a text that long."
         )
     V = int(tokens.max()) + 1
-    code = _codes(torch.cat([tokens, tokens[: n - 1]]), n, V)
-    context = code // V
-    by_context = torch.argsort(context, stable=True)
-    following = (code[by_context] % V).tolist()
+    code = n_gram_codes(torch.cat([tokens, tokens[: n - 1]]), n, V)
+    context = code // V  # the code of the first n - 1 tokens
+    following = (code[context.argsort(stable=True)] % V).tolist()  # grouped by context
     states, times = context.unique(return_counts=True)
-    first = (times.cumsum(0) - times).tolist()
-    many, place = times.tolist(), {s: i for i, s in enumerate(states.tolist())}
-    length = len(tokens) if length is None else length
+    first, many = (times.cumsum(0) - times).tolist(), times.tolist()  # where a group begins
+    place = {state: i for i, state in enumerate(states.tolist())}
     rng = np.random.default_rng(seed)
-    draws = rng.random(length).tolist()
+    draws = rng.random(len(tokens) if length is None else length).tolist()
     state = int(context[int(rng.integers(len(tokens)))])
-    out, wrap = [], V ** (n - 1)
+    out = []
     for u in draws:
         i = place[state]
-        token = following[first[i] + int(u * many[i])]
-        out.append(token)
-        state = (state * V + token) % wrap
+        out.append(following[first[i] + int(u * many[i])])
+        state = (state * V + out[-1]) % V ** (n - 1)
     return torch.tensor(out)
 
 
-def _check_text(tokens: Tensor, n: int, V: int) -> None:
-    if n < 1 or len(tokens) < n or int(tokens.max()) >= V or int(tokens.min()) < 0:
-        reach = f"{int(tokens.min())} to {int(tokens.max())}" if len(tokens) else "none"
-        raise ParameterError(
-            f"{n}-grams of {len(tokens):,} tokens ({reach}) with a vocabulary of {V}: needs "
-            f"n >= 1, at least n tokens, all below the vocabulary."
-        )
+def twins(
+    tokens: Int64[Tensor, " n"], ids: Sequence[int], V: int, seed: int = 0
+) -> Int64[Tensor, " n"]:
+    """Each occurrence of ids[i] becomes, with probability 1/2, its synonym V + i. Ours.
+
+    >>> twins(torch.tensor([0, 0, 0, 0, 1]), [0], 2).unique().tolist()
+    [0, 1, 2]
+    """
+    inside = [i for i in ids if 0 <= i < V]
+    if len(inside) < len(ids) or len(set(ids)) < len(ids):
+        raise ParameterError(f"ids {list(ids)}: give distinct tokens from 0 to {V - 1}.")
+    synonym = torch.arange(V)
+    synonym[list(ids)] = V + torch.arange(len(ids))
+    g = torch.Generator().manual_seed(seed)
+    flip = torch.rand(len(tokens), generator=g) < 0.5
+    return torch.where(flip, synonym[tokens], tokens)
 
 
-def _codes(tokens: Tensor, n: int, V: int) -> Tensor:
-    """Each n-gram as one number, its first token the highest digit."""
+def n_gram_codes(tokens: Int64[Tensor, " n"], n: int, V: int) -> Int64[Tensor, " count"]:
+    """Each n-gram as one number in base V, its first token the highest digit.
+
+    >>> n_gram_codes(torch.tensor([1, 0, 2]), 2, 10).tolist()
+    [10, 2]
+    """
     code = torch.zeros(len(tokens) - n + 1, dtype=torch.int64)
     for j in range(n):
         code = code * V + tokens[j : len(tokens) - n + 1 + j]
     return code
+
+
+def _squeezed(text: str) -> str:
+    """Lower-cased, all white space one blank."""
+    return " ".join(text.lower().split())

@@ -5,6 +5,7 @@ target token. Ours: the same split for any σ, and the lowest-degree form of U �
 """
 
 import math
+import warnings
 from dataclasses import replace
 from itertools import combinations
 
@@ -13,15 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase.models import (
-    FFN,
-    Attention,
-    Model,
-    Params,
-    activation,
-    derivatives,
-    warn_flat,
-)
+from tokenspace.staircase.models import FFN, Attention, Model, Params, activation, derivatives
 from tokenspace.staircase.signatures import context_ids, label_ids, signature_tensor
 from tokenspace.staircase.tasks import Task
 from tokenspace.staircase.training import cross_entropy, refuse_misfit
@@ -62,37 +55,35 @@ def order_terms(model: FFN, params: Params, task: Task) -> list[Float[Tensor, "R
     2
     """
     H = _hidden_rows(model, params)
-    U = params["U"][:, label_ids(task)]
+    U = params["U"][:, label_ids(task)]  # (R, K, h)
     rate = _rate(task).to(H.dtype)
-    contexts = H[:, context_ids(task)]  # (R, C, m)
-    R, C, width = contexts.shape
+    contexts = H[:, context_ids(task)]
+    R, C, h = contexts.shape
     T = len(task.targets)
     terms = []
     for m in range(task.length):
         phi = signature_tensor(task, m).to(H.dtype).reshape(T, -1, C**m)  # (T, K, C^m)
-        pushed = torch.einsum("tkc,rkm->rtcm", phi, U)
-        base = H[:, task.targets].reshape(R, T, *[1] * m, width)
-        shift = [
-            contexts.reshape(R, 1, *[C if i == j else 1 for i in range(m)], width) for j in range(m)
+        pushed = torch.einsum("tkc,rkh->rtch", phi, U)  # (R, T, C^m, h)
+        base = H[:, task.targets].reshape(R, T, *[1] * m, h)
+        shift = [  # context j varies along an axis of its own
+            contexts.reshape(R, 1, *[C if i == j else 1 for i in range(m)], h) for j in range(m)
         ]
-        change = torch.zeros(R, T, *[C] * m, width, dtype=H.dtype)
+        change = torch.zeros(R, T, *[C] * m, h, dtype=H.dtype)
         for size in range(m + 1):
             for S in combinations(range(m), size):
                 z = base + sum((shift[j] for j in S), torch.zeros((), dtype=H.dtype))
                 change = change + (-1) ** (m - size) * slope(model.activation, z)
-        term = math.comb(task.length - 1, m) * (pushed * change.reshape(R, T, -1, width)).sum(2)
+        change = change.reshape(R, T, -1, h)  # (R, T, C^m, h)
+        term = math.comb(task.length - 1, m) * (pushed * change).sum(2)  # (R, T, h)
         terms.append(_back(model, params, rate[:, None] * term))
     return terms
 
 
-def lowest_degree(
-    model: FFN, params: Params, task: Task, order: int, fitted: Task | None = None
-) -> Float[Tensor, "R T d"]:
+def lowest_degree(model: FFN, params: Params, task: Task, order: int) -> Float[Tensor, "R T d"]:
     """Ours: the part of Ė of degree `order` (0 or 1) in E, E small. Warns when σ''(0) = 0.
 
     0: s1 L r W^T U^T (φ⁰ - 1/K). 1: s2 L r Σ_c W^T [W E_c ⊙ U^T (P(y, c|v) - P(c|v)/K)]
     - (s1²/K) L r W^T U^T (I - J/K) U W Σ_c P(c|v) E_c, c over the whole sequence, v included.
-    `fitted` (see `predicted`) puts the model's p in the place of 1/K and its expansion.
     """
     if order not in (0, 1):
         raise ParameterError(f"order = {order}: the lowest-degree form is written for 0 and 1.")
@@ -100,53 +91,51 @@ def lowest_degree(
     K = U.shape[1]
     _, s1, s2, _ = derivatives(model.activation)
     rate = _rate(task).to(H.dtype)[:, None]
-    against = fitted or uniform(task)
-    residual = _all_labels(task, 0, K, H.dtype) - _all_labels(against, 0, K, H.dtype)
-    zero = torch.einsum("tk,rkm->rtm", residual, U)
+    zero = torch.einsum("tk,rkh->rth", _residual(task, 0, K, H.dtype), U)  # (R, T, h)
     if order == 0:
         return _back(model, params, s1 * rate * zero)
-    warn_flat(model.activation)
+    if s2 == 0:
+        warnings.warn(
+            f"activation {model.activation!r} has σ''(0) = 0: its expansion at zero has no order-1 "
+            f"label term; take silu or gelu for the theory.",
+            stacklevel=2,
+        )
     own = H[:, task.targets]
-    first = _all_labels(task, 1, K, H.dtype) - _all_labels(against, 1, K, H.dtype)
-    around = H[:, context_ids(task)]
+    first = _residual(task, 1, K, H.dtype)
+    around = H[:, context_ids(task)]  # (R, C, h)
     others = task.length - 1
-    labels = others * torch.einsum("tkc,rcm,rkm->rtm", first, around, U) + own * zero
-    if fitted is not None:
-        return _back(model, params, s2 * rate * labels)
-    law = signature_tensor(task, 1).sum(1).to(H.dtype)
-    total = others * torch.einsum("tc,rcm->rtm", law, around) + own
-    logits = total @ U.mT
+    labels = others * torch.einsum("tkc,rch,rkh->rth", first, around, U) + own * zero
+    law = signature_tensor(task, 1).sum(1).to(H.dtype)  # (T, C), P(c | v)
+    total = others * torch.einsum("tc,rch->rth", law, around) + own  # (R, T, h)
+    logits = total @ U.mT  # (R, T, K)
     softmax = (logits - logits.mean(-1, keepdim=True)) @ U / K
     return _back(model, params, rate * (s2 * labels - s1**2 * softmax))
 
 
 def attention_terms(
-    model: Attention, params: Params, task: Task, label: Task | None = None
+    model: Attention, params: Params, task: Task
 ) -> dict[str, Float[Tensor, "R T d"]]:
-    """Theorem 3 with exact scores: what E_α receives as value, key and query; with a residual
-    stream also directly. They sum to Ė; of `label` alone, to the part that its labels drive.
+    """Theorem 3 with exact scores: what E_α receives as value, key and query; they sum to Ė.
+
+    With a residual stream it receives also directly, as the last token.
 
     value: L r_α (U W^OV)^T (φ^{y;0} ⊙ ψ^y); key: L r_α/√d W^QK E[a_I h_L u·(h_I - h̄)];
     query: P(x_L = α)/√d W^QK^T E[Σ_s a_s h_s u·(h_s - h̄)], u = (U W^OV)^T e_y, less that of p.
     """
-    if model.width is not None:
-        raise ParameterError(f"width = {model.width}: Theorem 3 is for attention with no FFN.")
     x, U = task.sequences, params["U"]
-    h = model.stream(params, x)
-    a = model.scores(params, h)
-    if label is None:
-        g = task.labels.to(h.dtype) - model(params, x).softmax(-1)
-    else:
-        g = label.labels.to(h.dtype).expand(len(h), -1, -1)
+    h = model.stream(params, x)  # (R, N, L, d)
+    a = model.scores(params, h)  # (R, N, L)
+    g = task.labels.to(h.dtype) - model(params, x).softmax(-1)  # (R, N, K)
     g = g * task.weights.to(h.dtype)[:, None]
-    OV = params["O"] @ params["V"]
-    QK = params["K"].mT @ params["Q"]
+    OV = params["O"] @ params["V"]  # (R, d, d)
+    QK = params["K"].mT @ params["Q"]  # (R, d, d)
     u = g @ U @ OV  # (R, N, d)
-    mean = (a[..., None] * h).sum(2)
-    pull = a * ((h - mean[:, :, None]) * u[:, :, None]).sum(-1) / math.sqrt(model.d)
+    mean = (a[..., None] * h).sum(2)  # (R, N, d)
+    pull = a * ((h - mean[:, :, None]) * u[:, :, None]).sum(-1) / math.sqrt(model.d)  # (R, N, L)
     last = h[:, :, -1]
 
     def gather(rows: Tensor, at: Tensor) -> Tensor:
+        """Sum the rows by the token at their place; keep the targets' sums."""
         zeros = torch.zeros(len(rows), task.vocabulary, rows.shape[-1], dtype=rows.dtype)
         return zeros.index_add_(1, at.flatten(), rows.flatten(1, -2))[:, task.targets]
 
@@ -211,9 +200,12 @@ def _rate(task: Task) -> Tensor:
     return task.weights @ task.counts[:, task.targets]
 
 
-def _all_labels(task: Task, order: int, K: int, dtype: torch.dtype) -> Tensor:
-    """φ^{y;order} with every label on its axis, those that never occur too."""
-    phi = signature_tensor(task, order)
-    out = torch.zeros(len(phi), K, *phi.shape[2:], dtype=dtype)
-    out[:, label_ids(task)] = phi.to(dtype)
-    return out
+def _residual(task: Task, order: int, K: int, dtype: torch.dtype) -> Tensor:
+    """φ^{y;order} less that of labels 1/K, every label on its axis, those that never occur too."""
+    parts = []
+    for each in (task, uniform(task)):
+        phi = signature_tensor(each, order)
+        out = torch.zeros(len(phi), K, *phi.shape[2:], dtype=dtype)
+        out[:, label_ids(each)] = phi.to(dtype)
+        parts.append(out)
+    return parts[0] - parts[1]

@@ -19,7 +19,7 @@ from tokenspace.sources import EmbeddingTable, check_rows, load_table
 from tokenspace.sources.table import ROWS_AT_ONCE
 from tokenspace.staircase.alignment import alignment, cosine_gram
 
-PYTHIA = (0, *(2**k for k in range(10)), *range(1000, 143_001, 1000))
+STEPS = (0, *(2**k for k in range(10)), *range(1000, 143_001, 1000))  # that Pythia publishes
 EARLY = 16  # steps so few, most often within the warm-up, that a run is still near its start
 INDEPENDENT = 0.9  # of the distance between two unrelated tables: unrelated, not trained
 JUMP = 0.05  # a median row norm this far outside that of both neighbours, as a share
@@ -27,19 +27,12 @@ JUMP = 0.05  # a median row norm this far outside that of both neighbours, as a 
 
 @dataclass(frozen=True)
 class Snapshots:
-    """A model's tables at S steps that can be told apart, and what was found on the way.
+    """A model's tables at the steps that can be told apart, and what was found on the way."""
 
-    `norms` are medians over rows; `moved` is ‖E - E_first‖ / ‖E_first‖. `dropped` says why a step
-    asked for is not among `steps`; `flags` say what to know about one that is.
-    """
-
-    model: str
     steps: list[int]
     tables: list[EmbeddingTable]
-    norms: Float64[Tensor, " S"]
-    moved: Float64[Tensor, " S"]
-    dropped: dict[int, str]
-    flags: dict[int, str]
+    dropped: dict[int, str]  # why a step asked for is not among `steps`
+    flags: dict[int, str]  # what to know about a step that is
 
 
 def revisions(points: int = 24) -> list[int]:
@@ -52,10 +45,10 @@ def revisions(points: int = 24) -> list[int]:
     """
     if points < 3:
         raise ParameterError(f"points = {points}: 0, 1 and the last make 3 or more.")
-    logs = torch.tensor(PYTHIA[1:], dtype=torch.float64).log()
+    logs = torch.tensor(STEPS[1:], dtype=torch.float64).log()
     even = torch.linspace(0, float(logs[-1]), points - 1, dtype=torch.float64)
     near = (even[:, None] - logs).abs().argmin(1)
-    return [0, *(PYTHIA[1 + i] for i in near.unique().tolist())]
+    return [0, *(STEPS[1 + i] for i in near.unique().tolist())]
 
 
 def read_snapshots(
@@ -82,11 +75,9 @@ def read_snapshots(
         raise SourceError(f"{model}: none of {len(named)} steps can be read. {why}")
     flags = _drop_repeats(found, dropped)
     kept, tables = list(found), list(found.values())
-    norms = [_median_norm(t.rows) for t in tables]
-    moved = [_size(t.rows, tables[0].rows) / _size(tables[0].rows) for t in tables]
     _flag_unrelated(kept, tables, flags)
-    _flag_jumps(kept, norms, flags)
-    return Snapshots(model, kept, tables, _column(norms), _column(moved), dropped, flags)
+    _flag_jumps(kept, tables, flags)
+    return Snapshots(kept, tables, dropped, flags)
 
 
 def next_token_alignment(
@@ -101,8 +92,8 @@ def next_token_alignment(
     tokens. Raises `ParameterError` for an id that the tables have no row for.
     """
     if not snapshots.tables:  # every step was dropped
-        return _column([])
-    rows = min(len(t.rows) for t in snapshots.tables)
+        return torch.zeros(0, dtype=torch.float64)
+    rows = len(snapshots.tables[0].rows)  # all have one shape
     if len(ids) < 3 or int(ids.min()) < 0 or int(ids.max()) >= rows:
         raise ParameterError(
             f"{len(ids)} ids for tables of {rows:,} rows: give 3 or more, from 0 to {rows - 1:,}; "
@@ -151,8 +142,7 @@ def _flag_unrelated(steps: list[int], tables: list[EmbeddingTable], flags: dict[
     later = [i for i, s in enumerate(steps) if 0 < s <= EARLY and s not in flags]
     if not later or steps[0] != 0:
         return
-    start, after = tables[0].rows, tables[later[0]].rows
-    share = _size(start, after) / math.hypot(_size(start), _size(after))
+    share = _share_of_unrelated(tables[0].rows, tables[later[0]].rows)
     if share >= INDEPENDENT:
         flags[steps[later[0]]] = (
             f"{share:.2f} of the distance from step 0 that an unrelated initialization has: this "
@@ -160,7 +150,9 @@ def _flag_unrelated(steps: list[int], tables: list[EmbeddingTable], flags: dict[
         )
 
 
-def _flag_jumps(steps: list[int], norms: list[float], flags: dict[int, str]) -> None:
+def _flag_jumps(steps: list[int], tables: list[EmbeddingTable], flags: dict[int, str]) -> None:
+    """Steps whose median row norm lies outside that of both neighbours."""
+    norms = [_median_norm(t.rows) for t in tables]
     for before, at, after, step in zip(norms, norms[1:], norms[2:], steps[1:], strict=False):
         low, high = min(before, after), max(before, after)
         if not low * (1 - JUMP) <= at <= high * (1 + JUMP):
@@ -172,14 +164,11 @@ def _median_norm(rows: Float[Tensor, "n d"]) -> float:
     return float(torch.cat([b.double().norm(dim=1) for b in rows.split(ROWS_AT_ONCE)]).median())
 
 
-def _size(rows: Float[Tensor, "n d"], less: Float[Tensor, "n d"] | None = None) -> float:
-    """‖rows - less‖, over all entries."""
-    blocks = rows.split(ROWS_AT_ONCE)
-    others = [0.0] * len(blocks) if less is None else less.split(ROWS_AT_ONCE)
-    return math.hypot(
-        *[float((a.double() - b).norm()) for a, b in zip(blocks, others, strict=True)]
-    )
-
-
-def _column(values: list[float]) -> Float64[Tensor, " S"]:
-    return torch.tensor(values, dtype=torch.float64)
+def _share_of_unrelated(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"]) -> float:
+    """‖a - b‖ as a share of the distance that two unrelated tables of their lengths have."""
+    apart = own = 0.0
+    for x, y in zip(a.split(ROWS_AT_ONCE), b.split(ROWS_AT_ONCE), strict=True):
+        x, y = x.double(), y.double()
+        apart += float((x - y).square().sum())
+        own += float(x.square().sum() + y.square().sum())
+    return math.sqrt(apart / own)

@@ -1,25 +1,23 @@
 """A published run's tables from a local Hub: repeated, swapped, missing steps; ρ on its tokens."""
 
-import math
+import re
 
 import pytest
 import torch
 from tests.sources.checkpoints import EMBED, SHARDS, random_rows, sharded, single
 from tests.sources.hub_server import HubServer
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
 
 from tokenspace.errors import ParameterError, SourceError
-from tokenspace.staircase import alignment, cosine_gram
-from tokenspace.staircase.checkpoints import (
-    PYTHIA,
+from tokenspace.staircase import (
+    alignment,
+    cosine_gram,
+    followers,
+    most_frequent,
     next_token_alignment,
     read_snapshots,
     revisions,
 )
-from tokenspace.staircase.text import next_token_signature
-from tokenspace.staircase.tokens import followers, model_tokens, most_frequent
+from tokenspace.staircase.pythia import STEPS
 
 START = random_rows(300, 16, torch.float32)
 END = random_rows(300, 16, torch.float32, seed=1)
@@ -43,11 +41,7 @@ def test_a_clean_run_is_a_curve(hub):
     assert not found.dropped
     assert not found.flags
     for i, s in enumerate(steps):
-        rows = trained(s / 4000)
-        assert torch.equal(found.tables[i].rows, rows)
-        assert float(found.norms[i]) == pytest.approx(float(rows.norm(dim=1).double().median()))
-        moved = float((rows - START).norm() / START.norm())
-        assert float(found.moved[i]) == pytest.approx(moved, rel=1e-6)
+        assert torch.equal(found.tables[i].rows, trained(s / 4000))
 
 
 def test_only_the_tables_travel(hub):
@@ -69,8 +63,7 @@ def test_repeated_steps_leave_the_curve_and_say_so(hub):
     assert sorted(found.dropped) == [0, 1, 2000, 4000]
     assert "same bytes" in found.dropped[2000]
     assert "as at step 0, 1, 4000: at most one" in found.dropped[2000]
-    assert len(found.tables) == len(found.norms) == len(found.moved) == 3
-    assert float(found.moved[0]) == 0  # from the first table that is kept
+    assert len(found.tables) == 3
 
 
 def test_a_run_of_repeats_alone_is_an_empty_curve(hub):
@@ -118,7 +111,6 @@ def test_no_update_yet_is_data(hub, same):
     assert not found.dropped
     assert set(found.flags) == set(same) - {0}
     assert found.flags[1] == "the table of step 0 still: no update seen between them"
-    assert float(found.moved[1]) == 0
 
 
 def test_equal_tables_later_are_no_start(hub):
@@ -134,8 +126,8 @@ def test_a_run_that_does_not_descend_from_its_step_0_is_flagged(hub, first):
     own, other = (read_snapshots(f"org/{name}", [0, first, 512]) for name in ("own", "other"))
     assert not own.flags
     assert set(other.flags) == {first}
+    assert re.match(r"(0.99|1.0.) of the distance from step 0 that an", other.flags[first])
     assert "doesn't descend from that step 0" in other.flags[first]
-    assert float(other.moved[1]) == pytest.approx(math.sqrt(2), abs=0.05)
 
 
 def test_a_step_that_fails_is_listed_and_the_rest_goes_on(hub):
@@ -180,12 +172,12 @@ def test_a_model_without_steps_is_refused(hub, model, says):
 
 
 def test_pythias_steps():
-    assert len(PYTHIA) == 154
+    assert len(STEPS) == 154
     for points in (3, 5, 24, 60):
         steps = revisions(points)
         assert (steps[0], steps[-1]) == (0, 143_000)
         assert len(steps) <= points
-        assert set(steps) <= set(PYTHIA)
+        assert set(steps) <= set(STEPS)
     logs = torch.tensor(revisions(10)[1:]).double().log().diff()
     assert float(logs.max() / logs.min()) < 2
     with pytest.raises(ParameterError, match="3 or more"):
@@ -216,39 +208,6 @@ def test_a_run_towards_the_signature_climbs_to_it(hub):
     assert float(rho[0]) == pytest.approx(float(by_hand))
     mixed = phi[torch.randperm(12, generator=torch.Generator().manual_seed(0))]
     assert float(next_token_alignment(found, ids, mixed, centred=True)[-1]) < 0.5
-
-
-def test_followers_are_rows_of_the_next_token_signature():
-    tokens = text_of()
-    ids = torch.tensor([7, 2, 11])
-    whole = next_token_signature(tokens, 12)[ids]
-    assert torch.allclose(followers(tokens, ids), whole[:, whole.sum(0) > 0])
-
-
-def test_a_text_is_put_in_the_models_own_tokens(hub):
-    own = Tokenizer(WordLevel({"to": 0, "be": 1, "or": 2, "[UNK]": 3}, "[UNK]"))
-    own.pre_tokenizer = Whitespace()
-    own.add_special_tokens(["<s>"])
-    own.enable_padding(length=50)
-    own.enable_truncation(2)
-    hub.add("org/model", single({EMBED: START}) | {"tokenizer.json": own.to_str().encode()})
-    tokens, symbols = model_tokens("org/model", "to be or not to be <s>" * 2)
-    assert [symbols[t] for t in tokens[:6]] == ["to", "be", "or", "[UNK]", "to", "be"]
-    assert symbols[4] == "<s>"
-    assert 4 not in tokens
-    assert most_frequent(tokens, 2, least=4).tolist() == [3, 0]
-    with pytest.raises(ParameterError, match="3 are seen 4 times or more"):
-        most_frequent(tokens, 4, least=4)
-
-
-@pytest.mark.parametrize(
-    ("files", "says"),
-    [({}, "has no tokenizer.json"), ({"tokenizer.json": b"<html>"}, "can't be read")],
-)
-def test_a_model_without_a_tokenizer_says_so(hub, files, says):
-    hub.add("org/model", single({EMBED: START}) | files)
-    with pytest.raises(SourceError, match=says):
-        model_tokens("org/model", "to be")
 
 
 def test_ids_of_another_tokenizer_are_refused(hub):
