@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.neighbors import NearestNeighbors
 
 from tokenspace.errors import TableError
-from tokenspace.hub import nearest, nearest_prefixes
+from tokenspace.hub import lengths, mle, nearest, nearest_prefixes, read_dimension
 from tokenspace.hub.neighbours import UNIT_ROUNDOFF, Prepared
 from tokenspace.sources import load_table
 
@@ -204,3 +204,18 @@ print((peak() - before) / rows.nbytes)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout) < 6
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype"),
+    [(2.0**-660, torch.float64), (2.0**600, torch.float64), (1e30, torch.float32)],
+)
+def test_rows_whose_squares_leave_the_range_are_read_as_others_are(size, dtype):
+    rows = gaussian(300, 5).to(dtype)
+    usual, other = nearest(rows), nearest(rows * size)
+    assert torch.equal(other.indices, usual.indices)
+    torch.testing.assert_close(other.distances / size, usual.distances, rtol=1e-6, atol=0)
+    cut = nearest_prefixes(rows * size, torch.arange(300), [300])[0]
+    assert torch.equal(cut.distances, other.distances)
+    assert read_dimension(rows * size).full.mle == pytest.approx(mle(usual.r1, usual.r2).value)
+    torch.testing.assert_close(lengths(rows * size) / size, lengths(rows), rtol=1e-6, atol=0)
