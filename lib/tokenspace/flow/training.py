@@ -136,7 +136,7 @@ def train(
         keep = Checkpoint.at(checkpoint, identity_of(model, about, data.identity, settings))
         average = Ema(model, settings.decay)
         run = loop.train(
-            model, batches, loss, settings, log=_logs(model, callback), 
+            model, batches, loss, settings, log=_logs(model, callback),
             logged=[*every, settings.steps],
             average=average, checkpoint=keep,
         )  # fmt: skip
