@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tokenspace import placing
+from tokenspace import files
 from tokenspace.errors import ParameterError, SourceError
 from tokenspace.nn import checkpoint
 from tokenspace.nn.checkpoint import Checkpoint, load_weights, save
@@ -91,7 +91,7 @@ def test_an_interrupted_save_leaves_the_file_before(saved, monkeypatch, when):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(checkpoint, "save_file", halved)
-    monkeypatch.setattr(placing.os, "replace", move)
+    monkeypatch.setattr(files.os, "replace", move)
     with pytest.raises(KeyboardInterrupt):
         saved.save({"step": 4, "logged": [0, 2, 4]}, SECTIONS)
     assert saved.load()[0]["step"] == 3

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tokenspace.nn
 
-GROUND = {"tokenspace.errors", "tokenspace.placing", "tokenspace.files"}
+GROUND = {"tokenspace.errors", "tokenspace.files"}
 
 
 def test_it_imports_only_itself_and_the_ground():
