@@ -296,7 +296,9 @@ def test_addresses_and_bare_ids_are_recognized(hub: HubServer) -> None:
         load_table("gpt2")
 
 
-@pytest.mark.parametrize("path", ["data/missing.pt", "./org/model", "~/none.npy", "a/b.gguf", ""])
+@pytest.mark.parametrize(
+    "path", ["data/missing.pt", "./org", "./org/model", "~/none.npy", "a/b.gguf", ""]
+)
 def test_a_missing_path_is_not_looked_for_on_hugging_face(path: str, hub: HubServer) -> None:
     with pytest.raises(SourceError, match="no such file, folder"):
         load_table(path)
