@@ -1,5 +1,6 @@
 /* A sentence whose words open: choose one, by mouse, arrow keys or the slider, to see its plane. */
-addEventListener("DOMContentLoaded", () => tsLive("planes", (svg, { states, says }, controls) => {
+addEventListener("DOMContentLoaded", () => tsLive("planes", (svg, { says }, controls) => {
+  const see = tsFrames(svg);
   const all = [...document.querySelectorAll(".ts-sentence")];
   const before = all.filter((row) => row.compareDocumentPosition(svg) & Node.DOCUMENT_POSITION_FOLLOWING);
   const words = before.at(-1)?.querySelectorAll("[data-point]") ?? []; // a slide has none
@@ -28,10 +29,7 @@ addEventListener("DOMContentLoaded", () => tsLive("planes", (svg, { states, says
   });
   mark(buttons.findIndex((button) => button.classList.contains("ts-chosen")));
   return ([chosen]) => {
-    const { paths, moves, shade } = states[chosen];
-    for (const [name, d] of Object.entries(paths)) svg.querySelector(`.ts-${name} path`).setAttribute("d", d);
-    for (const [name, by] of Object.entries(moves)) svg.querySelector(`.ts-${name}`).setAttribute("transform", `translate(${by})`);
-    svg.querySelector(".ts-between path").style.opacity = shade;
+    see(chosen);
     mark(chosen);
     controls.say(says[chosen]);
   };

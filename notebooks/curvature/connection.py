@@ -67,9 +67,8 @@ from torch.nn.functional import normalize
 
 from tokenspace import curvature as cv
 from tokenspace.press.exercises import expect
-from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, RED, TEAL
-from tokenspace.press.live import Live, Slider
-from tokenspace.press.planes import Plane, draw_planes, sentence
+from tokenspace.press.figures import AMBER, BLUE, GRID, INK, MUTED, RED, TEAL
+from tokenspace.press.live import Live, Slider, sentence
 
 generator = torch.Generator().manual_seed(seed)
 
@@ -459,15 +458,64 @@ chose = {point.position + 1: i for i, point in enumerate(opened)}
 shades = [0.05 + 0.4 * point.q for point in opened]
 words = [(word(token), chose.get(k)) for k, token in enumerate(passage[0])]
 page.say(sentence(words, shades, largest))
-figure, states = draw_planes(
-    [
-        Plane(point.angle, point.across, point.along, point.p1, point.p2, shade)
-        for point, shade in zip(opened, shades, strict=True)
-    ],
-    largest,
-)
+
+
+def empty_panels():
+    """The plane of the rows from above, the same from its edge, and a bar of probabilities."""
+    figure = plt.figure(figsize=(5.8, 3.9), layout="none")  # or panels would move between words
+    margins = {"left": 0.04, "right": 0.96, "top": 0.93, "bottom": 0.13, "wspace": 0, "hspace": 0}
+    above, edge, bar = figure.subplot_mosaic(
+        [["above", "edge"], ["bar", "bar"]], height_ratios=[1, 0.11], gridspec_kw=margins
+    ).values()
+    for axes, title, turned in (
+        (above, "the plane of both rows", torch.linspace(0, 2 * math.pi, 181)),
+        (edge, "its edge, and the state", torch.linspace(0, math.pi / 2, 91)),
+    ):
+        axes.plot(turned.cos(), turned.sin(), color=GRID, lw=1)
+        axes.set(title=title, xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
+        axes.set_axis_off()
+    edge.plot([-1.2, 1.2], [0, 0], color=MUTED, lw=1)
+    bar.set(xlim=(0, 1), ylim=(0, 1), yticks=[], xlabel="probability: a, b, all other tokens")
+    bar.grid(visible=False)
+    bar.spines["left"].set_visible(False)
+    return figure, above, edge, bar
+
+
+def arrow(axes, tip, text, name, colour, beside=None):
+    """An arrow from the origin with its name at the tip, or on the side that `beside` points to."""
+    length = math.hypot(*tip)
+    axes.arrow(
+        0, 0, *tip, width=0.018, head_width=0.09, head_length=min(0.11, length),
+        length_includes_head=True, lw=0, color=colour, gid=f"ts-{name}",
+    )  # fmt: skip
+    x, y = beside or (tip[0] / max(length, 1e-9), tip[1] / max(length, 1e-9))
+    place = tip[0] + 0.15 * x, tip[1] + 0.15 * y
+    axes.text(*place, text, color=colour, ha="center", va="center", fontsize=12)
+
+
+def draw_point(point, shade):
+    """One point, to scale: both rows and the state's part in their plane, the state, the bar."""
+    figure, above, edge, bar = empty_panels()
+    x, y = math.sin(point.angle / 2), math.cos(point.angle / 2)
+    above.fill([0, x, -x], [0, y, y], color=AMBER, lw=0, alpha=shade, gid="ts-between")
+    arrow(above, (x, y), "a", "a", BLUE)
+    arrow(above, (-x, y), "b", "b", TEAL)
+    arrow(above, (point.across, point.along), r"$\Pi z$", "inside", INK)
+    inside = math.hypot(point.across, point.along)
+    height = math.sqrt(max(0.0, 1 - inside**2))
+    edge.plot([inside, inside], [height, 0], "--", color=MUTED)
+    arrow(edge, (inside, 0), r"$\Pi z$", "foot", INK, beside=(0, -1))
+    arrow(edge, (inside, height), "$z$", "state", INK)
+    edges = (0, point.p1, point.p1 + point.p2, 1)
+    for i, (name, colour) in enumerate((("p1", BLUE), ("p2", TEAL), ("others", GRID))):
+        width = edges[i + 1] - edges[i]
+        bar.barh(0.5, width, 1, edges[i], color=colour, lw=0, gid=f"ts-{name}")
+    return figure
+
+
+# %% tags=["hide-input"]
 page.show(
-    figure,
+    [draw_point(point, shade) for point, shade in zip(opened, shades, strict=True)],
     name="fig-opened",
     caption=(
         f"One point of the passage of {model}, at first that of the largest charge. Left: the unit "
@@ -486,7 +534,7 @@ page.show(
         "planes",
         [Slider("word", [point.next for point in opened], largest)],
         says=told(opened[largest]),
-        data={"states": states, "says": [told(point) for point in opened]},
+        data={"says": [told(point) for point in opened]},
     ),
 )
 

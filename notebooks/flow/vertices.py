@@ -46,6 +46,7 @@ import math
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
+from matplotlib.collections import LineCollection
 from scipy import stats
 
 from tokenspace import flow
@@ -55,10 +56,8 @@ from tokenspace.flow.sampling import Mechanism, plan, sample
 from tokenspace.flow.theory import geometry, squared_distances
 from tokenspace.format import span
 from tokenspace.press.exercises import expect
-from tokenspace.press.figures import BLUE, INK, MUTED, PALETTE, RED
-from tokenspace.press.live import Live, Slider
-from tokenspace.press.particles import draw_particles
-from tokenspace.press.places import settle
+from tokenspace.press.figures import BLUE, INK, MUTED, PALETTE, PAPER, RED
+from tokenspace.press.live import Live, Slider, places, settle
 
 generator = torch.Generator().manual_seed(seed)
 
@@ -433,6 +432,27 @@ words = [f"σ/α = {s:.2g}" for s in noises.tolist()]
 level = int((noises - 1).abs().argmin())  # the first that is shown
 
 # %% tags=["hide-input"]
+def draw_particles(axes, side, at, corners, colours):
+    """Particles at the first level shown and their way to it; parts are named for the script."""
+    ring = torch.cat([corners[level], corners[level, :1]])  # (V + 1, 2)
+    axes.plot(*ring.T, color=MUTED, lw=1.2, gid=f"ts-ring-{side}")
+    ways = at[: level + 1].swapaxes(0, 1)  # (N, levels so far, 2)
+    trails = LineCollection(
+        list(ways), colors=colours, linewidths=0.8, alpha=0.45, gid=f"ts-trails-{side}"
+    )
+    axes.add_collection(trails, autolim=False)
+    dots = {"s": 13, "c": colours, "edgecolors": PAPER, "linewidths": 0.4}
+    axes.scatter(*at[level].T, zorder=3, gid=f"ts-dots-{side}", **dots)
+    stars = {"s": 90, "marker": "*", "c": PALETTE[: corners.shape[1]], "edgecolors": INK}
+    axes.scatter(*corners[level].T, zorder=2.5, lw=0.7, gid=f"ts-stars-{side}", **stars)
+
+
+def way(axes, moving):
+    """Where the points of all levels lie in the drawing: x and y in turn, a list for each point."""
+    return places(axes, moving.swapaxes(0, 1)).reshape(moving.shape[1], -1).tolist()  # (N, 2 levels)
+
+
+# %% tags=["hide-input"]
 drawn = 80
 shrink = (1 + noises**2).rsqrt()[:, None, None]
 figure, panels = plt.subplots(1, 2, figsize=(5.8, 3.2))
@@ -441,10 +461,10 @@ for axes, name in zip(panels, falls, strict=True):
     axes.set(xticks=(-2, 0, 2), yticks=(-2, 0, 2), title=name)
 settle(figure)
 sides = []
-for number, (axes, fall) in enumerate(zip(panels, falls.values(), strict=True)):
-    moving = (fall.y[:, :drawn] * shrink, fall.mean[:, :drawn] * shrink, toy.TOKENS * shrink)
-    ended = fall.ended[:drawn].numpy()
-    sides.append(draw_particles(axes, number, *(x.numpy() for x in moving), ended, level))
+for side, (axes, fall) in enumerate(zip(panels, falls.values(), strict=True)):
+    at, aims, stars = fall.y[:, :drawn] * shrink, fall.mean[:, :drawn] * shrink, toy.TOKENS * shrink
+    draw_particles(axes, side, at, stars, [PALETTE[j] for j in fall.ended[:drawn]])
+    sides.append({"dots": way(axes, at), "targets": way(axes, aims), "stars": way(axes, stars)})
 page.show(
     figure,
     name="fig-falling",

@@ -52,8 +52,7 @@ from tokenspace import hub
 from tokenspace.hub import neighbour_cosines
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PALETTE, PAPER, PINK, RED, TEAL
-from tokenspace.press.live import Live, Slider
-from tokenspace.press.places import places, settle
+from tokenspace.press.live import Live, Slider, places, settle
 
 nearest = partial(hub.nearest, device=page.device)
 nearest_prefixes = partial(hub.nearest_prefixes, device=page.device)

@@ -67,6 +67,7 @@ from tokenspace import staircase as st
 from tokenspace.format import span
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, PAPER, RED, TEAL
+from tokenspace.press.live import Live, Slider
 
 assert gamma in gammas, f"gamma = {gamma} is not one of gammas = {gammas}: put it there"
 run_seeds = list(range(seed, seed + seeds))
@@ -1281,7 +1282,7 @@ for i in frames:
 page.show(
     pictures,
     name="fig-climb",
-    slider="Training",
+    live=Live("frames", [Slider("Training", list(pictures), play=True)]),
     caption=(
         f"One run of 27 rows, γ = {names[watched][0]}, at the step of the black line; on the page, "
         "a slider moves through training. Left: the rows in their first two principal components, "

@@ -1,49 +1,47 @@
 """Several states of one figure in one SVG: what they share is there once."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from matplotlib.figure import Figure
 
 from tokenspace.press.figures import svg
-from tokenspace.press.live import Live, Slider, attach
+from tokenspace.press.live import Live, attach
 
-for prefix, address in {
-    "": "http://www.w3.org/2000/svg",
-    "xlink": "http://www.w3.org/1999/xlink",
-}.items():
-    ElementTree.register_namespace(prefix, address)
+ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
+ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 
 
-def frames(
-    figures: Mapping[str, Figure], name: str, description: str, slider: str = "Frame"
-) -> str:
-    """One SVG of several figures of one size: the first is seen, the page's slider shows the rest.
+def frames(figures: Sequence[Figure], name: str, description: str, live: Live | None) -> str:
+    """One SVG of figures of one size, one for each position of the first slider of `live`.
 
-    Keys are what the slider says, such as "step 100". A part that differs between figures carries
-    the numbers of its own in `data-frame`; parts without it belong to all.
-    Raises `ValueError` for fewer than two figures, or sizes that differ.
+    The slider's start is seen. A part that differs between figures carries the numbers of its own
+    in `data-frame`; parts without it belong to all. Raises `ValueError` for figures that are not
+    as many as the slider's positions, or not of one size.
 
-    >>> from matplotlib.figure import Figure
-    >>> made = {"early": Figure(), "late": Figure()}
-    >>> text = made["late"].text(0.5, 0.5, "late")
-    >>> drawn = frames(made, "fig-both", "nothing, then a word")
+    >>> from tokenspace.press.live import Slider
+    >>> early, late = Figure(), Figure()
+    >>> text = late.text(0.5, 0.5, "late")
+    >>> live = Live("frames", [Slider("time", ["early", "late"])])
+    >>> drawn = frames([early, late], "fig-both", "nothing, then a word", live)
     >>> drawn.count('data-frame="1" display="none"')
     1
     """
-    sizes = {tuple(figure.get_size_inches()) for figure in figures.values()}
-    if len(figures) < 2 or len(sizes) != 1:
+    if live is None:
+        raise ValueError(f"{name}: {len(figures)} figures; say by live= which slider chooses one.")
+    slider = live.sliders[0]
+    sizes = {tuple(figure.get_size_inches()) for figure in figures}
+    if len(figures) != len(slider.words) or len(sizes) != 1:
         raise ValueError(
-            f"{name}: {len(figures)} figures of sizes {sorted(sizes)}; a slider needs at least "
-            "two, all of one size."
+            f"{name}: {len(figures)} figures of sizes {sorted(sizes)} for the {len(slider.words)} "
+            f"positions of {slider.name!r}; a slider needs one for each, all of one size."
         )
-    drawn = [ElementTree.fromstring(svg(f, name, description)) for f in figures.values()]
+    drawn = [ElementTree.fromstring(svg(figure, name, description)) for figure in figures]
     defined = _take_definitions(drawn)
-    (merged,) = _merge(drawn)
+    (merged,) = _merge(drawn, str(slider.start))
     merged.insert(1, defined)  # behind the description
-    text = ElementTree.tostring(merged, encoding="unicode") + "\n"
-    return attach(text, Live("frames", [Slider(slider, list(figures), play=True)]))
+    return attach(ElementTree.tostring(merged, encoding="unicode") + "\n", live)
 
 
 def _take_definitions(drawn: list[Element]) -> Element:
@@ -60,7 +58,7 @@ def _take_definitions(drawn: list[Element]) -> Element:
     return defined
 
 
-def _merge(versions: list[Element]) -> list[Element]:
+def _merge(versions: list[Element], start: str) -> list[Element]:
     """One element where all are alike; else their parts merged, or each for its own frames."""
     texts = [ElementTree.tostring(v) for v in versions]
     first = versions[0]
@@ -70,13 +68,13 @@ def _merge(versions: list[Element]) -> list[Element]:
         whole = Element(first.tag, first.attrib)
         whole.text = first.text
         for parts in zip(*versions, strict=True):
-            whole.extend(_merge(list(parts)))
+            whole.extend(_merge(list(parts), start))
         return [whole]
     found: dict[bytes, tuple[Element, list[str]]] = {}
     for i, (text, version) in enumerate(zip(texts, versions, strict=True)):
         found.setdefault(text, (version, []))[1].append(str(i))
     for element, mine in found.values():
         element.set("data-frame", " ".join(mine))
-        if "0" not in mine:
+        if start not in mine:
             element.set("display", "none")
     return [element for element, _ in found.values()]

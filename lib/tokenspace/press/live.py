@@ -12,6 +12,11 @@ from dataclasses import asdict, dataclass, field
 from html import escape, unescape
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
 
 @dataclass(frozen=True)
 class Slider:
@@ -56,7 +61,7 @@ def attach(svg: str, live: Live) -> str:
 
 
 def controls(svg: str) -> str:
-    """The sliders of a live figure as HTML, still asleep; nothing for any other figure.
+    """The sliders of a live figure as HTML, disabled until its script runs; "" for other figures.
 
     >>> live = Live("dial", [Slider("length", ["short", "long"])], says="A short one.")
     >>> html = controls(attach("<svg><desc>a</desc></svg>", live))
@@ -67,13 +72,13 @@ def controls(svg: str) -> str:
     if not found:
         return ""
     live = json.loads(unescape(found[1]))
-    rows = "".join(_row(slider) for slider in live["sliders"])
+    rows = "".join(_slider_html(slider) for slider in live["sliders"])
     says = escape(live["says"])
     said = f'<output class="ts-says" aria-live="polite">{says}</output>' if says else ""
     return f'<div class="ts-interactive">{rows}{said}</div>'
 
 
-def _row(slider: dict[str, Any]) -> str:
+def _slider_html(slider: dict[str, Any]) -> str:
     word = escape(slider["words"][slider["start"]])
     widest = max(map(len, slider["words"]))
     button = (
@@ -85,3 +90,43 @@ def _row(slider: dict[str, Any]) -> str:
         f'aria-valuetext="{word}" autocomplete="off" disabled></label>'
         f'<output aria-live="off" style="--ts-widest: {widest}ch">{word}</output>{button}</div>'
     )
+
+
+def settle(figure: Figure) -> None:
+    """Lay the figure out once and for all: what is added later moves no panel."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+def places(axes: Axes, points: Float[np.ndarray, "*N 2"]) -> Float[np.ndarray, "*N 2"]:
+    """Points of a panel's data in the units of the SVG, to a tenth; the figure is settled.
+
+    >>> from matplotlib.figure import Figure
+    >>> axes = Figure(figsize=(2, 1)).add_axes((0, 0, 1, 1))
+    >>> places(axes, np.array([[0.0, 0.0], [1.0, 1.0]])).tolist()
+    [[0.0, 72.0], [144.0, 0.0]]
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    points = np.asarray(points, dtype=float)
+    pixels = axes.transData.transform(points.reshape(-1, 2)) * 72 / figure.dpi  # (N, 2)
+    pixels[:, 1] = 72 * figure.get_size_inches()[1] - pixels[:, 1]  # an SVG's y runs downwards
+    return np.round(pixels, 1).reshape(points.shape) + 0.0  # no -0.0
+
+
+def sentence(words: Sequence[tuple[str, int | None]], shades: Sequence[float], start: int) -> str:
+    """A sentence as HTML, for a figure of the kind `planes`: words choose the slider's position.
+
+    Each word comes with its position, or `None`; `shades[i]` from 0 to 1 is position i's ground.
+    """
+    spans = []
+    for word, position in words:
+        if position is None:
+            spans.append(f"<span>{escape(word)}</span>")
+            continue
+        chosen = ' class="ts-chosen"' if position == start else ""
+        ground = f"background: rgba(221, 160, 40, {shades[position]:.2f})"
+        about = f'data-point="{position}"{chosen} style="{ground}"'
+        spans.append(f"<span {about}>{escape(word)}</span>")
+    role = 'role="group" aria-label="Words that open in the figure below"'
+    return f'<p class="ts-sentence" {role}>{"".join(spans)}</p>'

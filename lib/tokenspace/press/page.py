@@ -8,7 +8,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from inspect import cleandoc
 from pathlib import Path
@@ -25,7 +25,7 @@ from tokenspace.format import interval, number
 from tokenspace.press import environment, figures
 from tokenspace.press.claims import SOURCES, VERDICTS, Claim, Source
 from tokenspace.press.frames import frames
-from tokenspace.press.live import Live, attach
+from tokenspace.press.live import Live, Slider, attach
 from tokenspace.press.tables import markdown
 
 
@@ -84,18 +84,17 @@ class Page:
 
     def show(
         self,
-        figure: Figure | Mapping[str, Figure],
+        figure: Figure | Sequence[Figure] | Mapping[str, Figure],
         name: str,
         caption: str,
         alt: str,
         *,
-        slider: str = "Frame",
         live: Live | None = None,
     ) -> None:
         """Show a figure as SVG under a numbered caption, and close it.
 
-        Several figures, `{"step 0": …, "step 10": …}`, share a slider, named by `slider`, that
-        starts at the first. `live` makes one figure answer to sliders and a script of its own.
+        `live` makes it answer to sliders and a script. Several figures are the states of one, for
+        the positions of the first slider; `{"step 0": …, "step 10": …}` alone has a slider too.
         `name` (`fig-…`) is its label for `{numref}`; `caption` is MyST text; `alt` says what the
         figure shows to someone who cannot see it. Raises `PageError` when one is missing.
         """
@@ -105,12 +104,15 @@ class Page:
         self._claim_name(name, "fig-")
         caption, alt = cleandoc(caption), " ".join(alt.split())
         if isinstance(figure, Mapping):
-            drawn = frames(figure, name, alt, slider)
-        else:
+            live = live or Live("frames", [Slider("Frame", list(figure), play=True)])
+            figure = list(figure.values())
+        if isinstance(figure, Figure):
             drawn = figures.svg(figure, name, alt)
             drawn = attach(drawn, live) if live else drawn
-        for one in figure.values() if isinstance(figure, Mapping) else [figure]:
-            _close(one)
+        else:
+            drawn = frames(figure, name, alt, live)
+        for state in [figure] if isinstance(figure, Figure) else figure:
+            _close(state)
         about = {"name": name, "caption": caption, "alt": alt}
         _publish(
             {"image/svg+xml": drawn, "text/plain": f"[figure: {alt}]"},

@@ -6,11 +6,17 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+from matplotlib.figure import Figure
+
 from tokenspace.format import interval, number
 from tokenspace.press.claims import SOURCES, VERDICTS
-from tokenspace.press.results import read_claims
-from tokenspace.press.tally import tally_figure
+from tokenspace.press.figures import MUTED, RED, TEAL
+from tokenspace.press.inline import captioned
+from tokenspace.press.results import read_about, read_claims
+from tokenspace.press.tables import markdown
 
+COLOURS = {"holds": TEAL, "does-not-hold": RED, "not-testable": MUTED}
 MARKS = {"stated": "P", "reconstructed": "R", "ours": "+"}
 INTRO = """\
 # Scoreboard
@@ -19,6 +25,10 @@ Every claim that a page tests, its paper's number beside ours, and the band that
 in. A claim that does not hold is a result like any other. The mark says whose claim it is:
 {marks}. Each claim links to the place on its page where it was measured.
 """
+COSTS = """\
+## What these runs took
+
+Measured: the wall time of each page's run in seconds, and the peak memory of its process."""
 
 
 def scoreboard(runs: Mapping[str, Path], titles: Mapping[str, str] | None = None) -> str:
@@ -35,11 +45,8 @@ def scoreboard(runs: Mapping[str, Path], titles: Mapping[str, str] | None = None
         title = (titles or {}).get(claim["part"], claim["part"].capitalize())
         parts.setdefault(title, []).append(claim)
     if parts:
-        counts = {
-            title.split(" · ")[0]: Counter(claim["verdict"] for claim in mine)
-            for title, mine in parts.items()
-        }
-        lines += ["```{raw} html", tally_figure(counts), "```", ""]
+        short = {title.split(" · ")[0]: mine for title, mine in parts.items()}
+        lines += ["```{raw} html", tally_figure(short), "```", ""]
     for title, mine in parts.items():
         lines += [f"## {title}", "", tally(mine), ""]
         for source, text in SOURCES.items():
@@ -48,7 +55,52 @@ def scoreboard(runs: Mapping[str, Path], titles: Mapping[str, str] | None = None
                 lines += [f"### {heading}", "", *_table(of_source), ""]
     if not claims:
         lines += ["No page has stated a claim yet.", ""]
+    if runs:
+        lines += [COSTS, "", markdown(costs(runs)), ""]
     return "\n".join(lines)
+
+
+def costs(runs: Mapping[str, Path]) -> pd.DataFrame:
+    """Measured wall time and peak memory of each run; the footer of its page has the latter."""
+    abouts = {name: read_about(folder) for name, folder in runs.items()}
+    return pd.DataFrame(
+        {
+            "page": list(abouts),
+            "profile": [about["profile"] for about in abouts.values()],
+            "seconds": [round(about["seconds"]) for about in abouts.values()],
+            "peak memory": [about["footer"].get("peak memory") for about in abouts.values()],
+        }
+    )
+
+
+def tally_figure(claims: Mapping[str, list[dict[str, Any]]]) -> str:
+    """Draw how many of each part's claims got which verdict as a figure of HTML, a row a part.
+
+    >>> page = tally_figure({"The hub": [{"verdict": "holds"}, {"verdict": "does-not-hold"}]})
+    >>> 'aria-label="The hub: holds 1, does not hold 1, not testable at this scale 0."' in page
+    True
+    """
+    counts = {part: Counter(claim["verdict"] for claim in mine) for part, mine in claims.items()}
+    said = "; ".join(
+        f"{part}: " + ", ".join(f"{text} {count[verdict]}" for verdict, text in VERDICTS.items())
+        for part, count in counts.items()
+    )
+
+    def bars() -> Figure:
+        """Draw a column of bars a verdict, so that place tells it as well as colour."""
+        figure = Figure(figsize=(4.8, 0.7 + 0.32 * len(counts)))  # inches: fits a phone
+        columns = figure.subplots(1, len(VERDICTS), sharex=True, sharey=True)
+        for axes, (verdict, text) in zip(columns, VERDICTS.items(), strict=True):
+            numbers = [count[verdict] for count in counts.values()]
+            axes.bar_label(axes.barh(list(counts), numbers, 0.7, color=COLOURS[verdict], lw=0))
+            axes.set_title(text.replace(" at ", "\nat "), loc="left")
+            axes.set(xticks=[], frame_on=False, xmargin=0.25)
+            axes.grid(visible=False)
+        columns[0].invert_yaxis()
+        return figure
+
+    caption = "How many claims of each part got which verdict in these runs."
+    return captioned(bars, "fig-scoreboard", said, caption)
 
 
 def tally(claims: list[dict[str, Any]]) -> str:

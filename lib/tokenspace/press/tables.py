@@ -29,11 +29,7 @@ def markdown(frame: pd.DataFrame) -> str:
     |:--|--:|
     | minilm | 13.6 |
     """
-    right = [pd.api.types.is_numeric_dtype(frame[column]) for column in frame]
-    lines = [
-        [cell(str(column)) for column in frame],
-        *([cell(x) for x in row] for row in frame.itertuples(index=False, name=None)),
-    ]
-    text = ["| " + " | ".join(line) + " |" for line in lines]
-    text.insert(1, "|" + "|".join("--:" if r else ":--" for r in right) + "|")
-    return "\n".join(text)
+    marks = ["--:" if pd.api.types.is_numeric_dtype(kind) else ":--" for kind in frame.dtypes]
+    rows = [frame.columns, *frame.itertuples(index=False, name=None)]
+    head, *body = ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
+    return "\n".join([head, f"|{'|'.join(marks)}|", *body])
