@@ -431,6 +431,7 @@ says = [
 words = [f"σ/α = {s:.2g}" for s in noises.tolist()]
 level = int((noises - 1).abs().argmin())  # the first that is shown
 
+
 # %% tags=["hide-input"]
 def draw_particles(axes, side, at, corners, colours):
     """Particles at the first level shown and their way to it; parts are named for the script."""
@@ -449,7 +450,9 @@ def draw_particles(axes, side, at, corners, colours):
 
 def way(axes, moving):
     """Where the points of all levels lie in the drawing: x and y in turn, a list for each point."""
-    return places(axes, moving.swapaxes(0, 1)).reshape(moving.shape[1], -1).tolist()  # (N, 2 levels)
+    return (
+        places(axes, moving.swapaxes(0, 1)).reshape(moving.shape[1], -1).tolist()
+    )  # (N, 2 levels)
 
 
 # %% tags=["hide-input"]

@@ -1,10 +1,12 @@
 """Figures that a reader moves: what frames share is there once, and sliders lie ready."""
 
 import json
+import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from matplotlib import pyplot as plt
@@ -13,9 +15,10 @@ from matplotlib.figure import Figure
 from tokenspace.press import figures
 from tokenspace.press.frames import frames
 from tokenspace.press.inline import inline
-from tokenspace.press.live import Live, Slider, attach, controls
+from tokenspace.press.live import Live, Slider, attach, controls, places, sentence, settle
 
 STEPS = (0, 10, 100)
+HREF = "{http://www.w3.org/1999/xlink}href"
 
 
 @pytest.fixture
@@ -47,27 +50,31 @@ def without(root: Element, frame: int) -> list[str]:
     return found
 
 
-HREF = "{http://www.w3.org/1999/xlink}href"
+def merged(figures: dict[str, Figure], start: int = 0) -> str:
+    live = Live("frames", [Slider("Frame", list(figures), start)])
+    return frames(list(figures.values()), "fig-climb", "it climbs", live)
 
 
 def test_each_frame_is_the_figure_it_was_made_from(climb: dict[str, Figure]) -> None:
-    together = ElementTree.fromstring(frames(climb, "fig-climb", "it climbs"))
+    together = ElementTree.fromstring(merged(climb))
     for i, figure in enumerate(climb.values()):
         alone = ElementTree.fromstring(figures.svg(figure, "fig-climb", "it climbs"))
         assert without(together, i) == without(alone, i)
 
 
-def test_only_the_first_frame_is_seen_without_scripts(climb: dict[str, Figure]) -> None:
-    root = ElementTree.fromstring(frames(climb, "fig-climb", "it climbs"))
-    parts = [e for e in root.iter() if e.get("data-frame")]
+@pytest.mark.parametrize("start", [0, 2])
+def test_only_the_frame_at_the_start_is_seen_without_scripts(
+    climb: dict[str, Figure], start: int
+) -> None:
+    parts = [e for e in ElementTree.fromstring(merged(climb, start)).iter() if e.get("data-frame")]
     assert {e.get("data-frame") for e in parts} >= set("012")
     for part in parts:
-        seen = "0" in part.get("data-frame", "").split()
+        seen = str(start) in part.get("data-frame", "").split()
         assert part.get("display") == (None if seen else "none")
 
 
 def test_what_frames_share_is_there_once_and_so_are_ids(climb: dict[str, Figure]) -> None:
-    drawn = frames(climb, "fig-climb", "it climbs")
+    drawn = merged(climb)
     one = figures.svg(climb["step 0"], "fig-climb", "it climbs")
     assert len(drawn) < 1.5 * len(one)
     ids = [e.get("id") for e in ElementTree.fromstring(drawn).iter() if e.get("id")]
@@ -75,11 +82,16 @@ def test_what_frames_share_is_there_once_and_so_are_ids(climb: dict[str, Figure]
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("sizes", [[(3, 2)], [(3, 2), (3, 3)]])
-def test_frames_of_one_or_of_other_sizes_are_refused(sizes: list[tuple[int, int]]) -> None:
-    made = {str(i): Figure(figsize=size) for i, size in enumerate(sizes)}
-    with pytest.raises(ValueError, match="a slider needs at least two"):
-        frames(made, "fig-x", "nothing")
+@pytest.mark.parametrize("sizes", [[(3, 2)], [(3, 2), (3, 3)], [(3, 2)] * 3])
+def test_figures_that_no_slider_fits_are_refused(sizes: list[tuple[int, int]]) -> None:
+    live = Live("frames", [Slider("time", ["early", "late"])])
+    with pytest.raises(ValueError, match="2 positions of 'time'; a slider needs one for each"):
+        frames([Figure(figsize=size) for size in sizes], "fig-x", "nothing", live)
+
+
+def test_figures_without_a_slider_are_refused() -> None:
+    with pytest.raises(ValueError, match="say by live= which slider"):
+        frames([Figure(), Figure()], "fig-x", "nothing", None)
 
 
 def test_a_page_has_the_sliders_of_a_live_figure_asleep_below_it() -> None:
@@ -122,3 +134,22 @@ def test_an_artist_with_a_name_is_found_by_its_class_and_halves_may_part() -> No
     assert inline(svg, "two halves").startswith(
         '<div class="ts-figure ts-two" style="--ts-shape: 0.5'
     )
+
+
+def test_points_lie_in_the_svg_where_a_script_is_told() -> None:
+    points = np.random.default_rng(0).normal(size=(4, 5, 2))
+    figure, axes = plt.subplots()
+    axes.set(xlim=(-3, 3), ylim=(-3, 3), title="five points")
+    settle(figure)
+    axes.scatter(*points[2].T, gid="ts-dots")
+    drawn = BeautifulSoup(figures.svg(figure, "fig-dots", "points"), "html.parser")
+    seen = [[float(use["x"]), float(use["y"])] for use in drawn.select(".ts-dots use")]  # type: ignore[arg-type]
+    assert np.allclose(seen, places(axes, points)[2], atol=0.06)
+    plt.close(figure)
+
+
+def test_a_sentence_names_its_points_and_escapes_its_words() -> None:
+    html = sentence([("<s>", None), ("a", 0), ("&", 1)], [0.1, 0.2], 1)
+    assert "<span>&lt;s&gt;</span>" in html
+    assert re.search(r'<span data-point="1" class="ts-chosen"[^>]*>&amp;</span>', html)
+    assert html.count("ts-chosen") == 1

@@ -10,8 +10,7 @@ import pytest
 
 from tokenspace.press.figures import DARK
 from tokenspace.press.inline import variable
-from tokenspace.press.scoreboard import scoreboard, tally
-from tokenspace.press.tally import COLOURS, tally_figure
+from tokenspace.press.scoreboard import COLOURS, scoreboard, tally, tally_figure
 
 CLAIM: dict[str, Any] = {
     "id": "hub-mild",
@@ -49,6 +48,8 @@ def runs(tmp_path: Path) -> dict[str, Path]:
         folder = tmp_path / name
         folder.mkdir(parents=True)
         (folder / "claims.json").write_text(json.dumps(claims))
+        about = {"profile": "smoke", "seconds": 61.7, "footer": {"peak memory": "1.71 GB"}}
+        (folder / "environment.json").write_text(json.dumps(about))
     return {name: tmp_path / name for name in by_notebook}
 
 
@@ -88,12 +89,19 @@ def test_a_figure_counts_the_verdicts_of_each_part(runs: dict[str, Path]) -> Non
 
 def test_the_figure_takes_its_colours_from_the_page_and_leaves_the_style_alone() -> None:
     before = dict(mpl.rcParams)
-    figure = tally_figure({"Flow": {"holds": 3, "does-not-hold": 1, "not-testable": 2}})
+    figure = tally_figure({"Flow": [{"verdict": verdict} for verdict in COLOURS]})
     assert dict(mpl.rcParams) == before
     assert not any(colour in figure.lower() for colour in DARK)
     for colour in COLOURS.values():
         assert f"var({variable(colour)})" in figure
     assert len(set(COLOURS.values())) == len(COLOURS)
+
+
+def test_at_its_end_it_says_what_each_run_took(runs: dict[str, Path]) -> None:
+    last = scoreboard(runs).rstrip().splitlines()[-2:]
+    assert last == [
+        f"| {name} | smoke | 62 | 1.71 GB |" for name in ("hub/models", "flow/language")
+    ]
 
 
 def test_without_runs_it_says_so() -> None:

@@ -86,13 +86,14 @@ def tally_figure(claims: Mapping[str, list[dict[str, Any]]]) -> str:
         for part, count in counts.items()
     )
 
-    def bars() -> Figure:
+    def draw() -> Figure:
         """Draw a column of bars a verdict, so that place tells it as well as colour."""
         figure = Figure(figsize=(4.8, 0.7 + 0.32 * len(counts)))  # inches: fits a phone
         columns = figure.subplots(1, len(VERDICTS), sharex=True, sharey=True)
         for axes, (verdict, text) in zip(columns, VERDICTS.items(), strict=True):
             numbers = [count[verdict] for count in counts.values()]
-            axes.bar_label(axes.barh(list(counts), numbers, 0.7, color=COLOURS[verdict], lw=0))
+            bars = axes.barh(list(counts), numbers, 0.7, color=COLOURS[verdict], lw=0)
+            axes.bar_label(bars, padding=3)
             axes.set_title(text.replace(" at ", "\nat "), loc="left")
             axes.set(xticks=[], frame_on=False, xmargin=0.25)
             axes.grid(visible=False)
@@ -100,7 +101,7 @@ def tally_figure(claims: Mapping[str, list[dict[str, Any]]]) -> str:
         return figure
 
     caption = "How many claims of each part got which verdict in these runs."
-    return captioned(bars, "fig-scoreboard", said, caption)
+    return captioned(draw, "fig-scoreboard", said, caption)
 
 
 def tally(claims: list[dict[str, Any]]) -> str:
