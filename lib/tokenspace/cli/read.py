@@ -91,8 +91,9 @@ def curvature(
 
     TEXT is a sentence in quotes. Exits with 2 for a blank or too long text.
     """
-    from tokenspace.curvature import load_reader, read_sentence
+    from tokenspace.curvature import check_text, load_reader, read_sentence
 
+    check_text(text)
     began = time.perf_counter()
     reader = load_reader(model, device=place(device))
     told = {

@@ -89,7 +89,7 @@ def claims(profile: Profile = "classroom", as_json: Json = False) -> None:
 
 
 def show_claims(claims: Iterable[dict[str, Any]]) -> None:
-    """Print claims, one a line: the verdict, our number, the band, the paper's number."""
+    """Print claims, one a line: verdict, id, what is claimed, our number, the band, the paper's."""
     from rich.console import Console
 
     from tokenspace.format import interval, number
@@ -101,7 +101,8 @@ def show_claims(claims: Iterable[dict[str, Any]]) -> None:
         facts = f"{ours}, holds if {interval(claim['band'])}"
         paper = f"; paper: {claim['paper']}" if claim["paper"] else ""
         verdict = VERDICTS[claim["verdict"]].removesuffix(" at this scale")
-        out.print(f"{verdict:<14}  {claim['id']}: {facts}{paper}", **PRINTED)
+        statement = claim["statement"].rstrip(".")
+        out.print(f"{verdict:<14}  {claim['id']}: {statement}. Ours {facts}{paper}", **PRINTED)
 
 
 def sweep(
