@@ -89,7 +89,6 @@ from tokenizers.trainers import BpeTrainer
 from torch.nn.functional import cross_entropy, normalize
 
 from tokenspace import flow
-from tokenspace.flow.exact import Sequences, Windows
 from tokenspace.flow.judges import (
     bigrams,
     generative_perplexity,
@@ -98,11 +97,11 @@ from tokenspace.flow.judges import (
     unigram_entropy,
 )
 from tokenspace.flow.models import released as read_released
-from tokenspace.flow.models import trainable_embeddings
 from tokenspace.flow.network import size_of
+from tokenspace.flow.predictor import trainable_embeddings
 from tokenspace.flow.sampling import Mechanism, plan, sample
 from tokenspace.flow.theory import squared_distances
-from tokenspace.flow.training import Settings, train
+from tokenspace.flow.training import Sequences, Settings, Windows, train
 from tokenspace.format import reach
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, PINK, RED, TEAL
@@ -1309,10 +1308,9 @@ page.claim(
 # from pathlib import Path
 # import torch
 # from tokenspace import flow
-# from tokenspace.flow.exact import Windows
 # from tokenspace.flow.models import build
+# from tokenspace.flow.training import Settings, Windows, train
 # from tokenspace.nn.processes import processes
-# from tokenspace.flow.training import Settings, train
 #
 # ids = torch.load("openwebtext-gpt2.pt")                     # one row of GPT-2 ids, int64
 # E = flow.embeddings(50257, 768, seed=0, kind="gaussian")    # or rows of a published model

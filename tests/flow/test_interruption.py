@@ -5,11 +5,10 @@ import torch
 from tests.flow.two_processes import model
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.exact import Windows
 from tokenspace.flow.models import Flow
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import Hull
-from tokenspace.flow.training import Settings, train
+from tokenspace.flow.training import Settings, Windows, train
 from tokenspace.nn import checkpoint as state
 
 TEXT = Windows(torch.arange(400) * 7 % 13 % 5, 6)

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.exact import MarkovMixture, Sequences
+from tokenspace.flow.exact import MarkovMixture
 from tokenspace.flow.judges import bigrams
 from tokenspace.flow.models import KINDS, Autoregressive, Masked, build
 from tokenspace.flow.network import DiT, size_of
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import embeddings
-from tokenspace.flow.training import Settings, train
+from tokenspace.flow.training import Sequences, Settings, train
 
 SHAPE = {"width": 16, "depth": 1, "heads": 2, "conditioning": 8}
 TIMES = Gumbel(1.0, 1.0)

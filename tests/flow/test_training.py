@@ -12,12 +12,12 @@ from safetensors.torch import save_file
 from tests.flow.two_processes import DATA, SETTINGS, model
 
 from tokenspace.errors import ParameterError, SourceError
-from tokenspace.flow.exact import MarkovMixture, Sequences, Windows
-from tokenspace.flow.models import Flow, build, released, trainable_embeddings
+from tokenspace.flow.exact import MarkovMixture
+from tokenspace.flow.models import Flow, build, released
 from tokenspace.flow.network import DiT
 from tokenspace.flow.path import Gumbel, corrupt, loss_weight, preserving
-from tokenspace.flow.predictor import Hull, Unconstrained, embeddings
-from tokenspace.flow.training import Settings, spread_of, train
+from tokenspace.flow.predictor import Hull, Unconstrained, embeddings, trainable_embeddings
+from tokenspace.flow.training import Sequences, Settings, Windows, spread_of, train
 from tokenspace.nn.checkpoint import load
 from tokenspace.nn.processes import shares
 

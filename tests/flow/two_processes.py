@@ -5,11 +5,11 @@ from pathlib import Path
 
 import torch
 
-from tokenspace.flow.exact import MarkovMixture, Sequences
+from tokenspace.flow.exact import MarkovMixture
 from tokenspace.flow.models import build
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.predictor import embeddings
-from tokenspace.flow.training import Settings, train
+from tokenspace.flow.training import Sequences, Settings, train
 from tokenspace.nn.processes import average, process, processes
 
 DATA = Sequences(MarkovMixture.random(V=5, components=2, branching=2), 6)

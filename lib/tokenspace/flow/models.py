@@ -14,7 +14,6 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
-from torch.nn.utils import parametrize
 
 from tokenspace.errors import ParameterError, SourceError
 from tokenspace.flow.judges import draw
@@ -175,10 +174,7 @@ class Masked(TokenModel):
 
 
 class Autoregressive(TokenModel):
-    """Next-token cross entropy, nats a token; the network must be `causal`.
-
-    Raises ParameterError for a network that sees later tokens.
-    """
+    """Next-token cross entropy, nats a token; raises ParameterError unless `causal`."""
 
     def __init__(self, network: nn.Module, E: Float[Tensor, "V d"]) -> None:
         super().__init__(network, E)
@@ -236,27 +232,6 @@ def build(
     if kind == "unconstrained":
         return Flow(Unconstrained(network, E), schedule)
     return Flow(Hull(network, E), schedule, "ce" if kind == "hull-ce" else "mse")
-
-
-class Normalized(nn.Module):
-    """Rows scaled to norm √d."""
-
-    def forward(self, rows: Float[Tensor, "V d"]) -> Float[Tensor, "V d"]:
-        return normalize(rows, dim=-1) * rows.shape[-1] ** 0.5
-
-
-def trainable_embeddings(hull: Hull) -> Hull:
-    """Let `hull.E` train, its rows kept at norm √d. Under MSE alone they collapse.
-
-    >>> hull = trainable_embeddings(Hull(lambda x, gamma, c: x, embeddings(4, 4, seed=0)))
-    >>> hull.E.requires_grad
-    True
-    """
-    rows = nn.Parameter(hull.E.detach().clone())
-    del hull.E
-    hull.E = rows
-    parametrize.register_parametrization(hull, "E", Normalized())
-    return hull
 
 
 def released(path: Path, heads: int = 12, weights: str = "model") -> Flow:

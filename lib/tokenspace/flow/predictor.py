@@ -14,6 +14,8 @@ from typing import Literal
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import normalize
+from torch.nn.utils import parametrize
 
 from tokenspace.errors import ParameterError, TableError
 from tokenspace.flow.path import kernel_scale, per_example, preserving
@@ -83,6 +85,22 @@ class Hull(Predictor):
             if not self.training:
                 check_logits(logits)
             return Prediction(logits, logits.softmax(-1) @ self.E.to(logits))
+
+
+class Normalized(nn.Module):
+    """Rows scaled to norm √d."""
+
+    def forward(self, rows: Float[Tensor, "V d"]) -> Float[Tensor, "V d"]:
+        return normalize(rows, dim=-1) * rows.shape[-1] ** 0.5
+
+
+def trainable_embeddings(hull: Hull) -> Hull:
+    """Let `hull.E` train, its rows kept at norm √d. Under MSE alone they collapse."""
+    rows = nn.Parameter(hull.E.detach().clone())
+    del hull.E
+    hull.E = rows
+    parametrize.register_parametrization(hull, "E", Normalized())
+    return hull
 
 
 class Unconstrained(Predictor):

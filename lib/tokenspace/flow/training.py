@@ -10,18 +10,19 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from tokenspace.errors import ParameterError
-from tokenspace.flow.exact import Data
+from tokenspace.flow.exact import MarkovMixture
 from tokenspace.flow.network import DiT
 from tokenspace.nn import train as loop
-from tokenspace.nn.checkpoint import Checkpoint
+from tokenspace.nn.checkpoint import Checkpoint, named
 from tokenspace.nn.processes import shares
-from tokenspace.nn.seeds import generator, seed_of
+from tokenspace.nn.seeds import draw_windows, generator, seed_of
 from tokenspace.nn.settings import Settings as Common
 from tokenspace.nn.settings import identity_of
 from tokenspace.nn.train import Ema
@@ -54,6 +55,59 @@ class Settings(Common):
             )
         if self.precision not in ("fp32", "bf16"):
             raise ParameterError(f"precision {self.precision!r}: 'fp32' or 'bf16'.")
+
+
+@runtime_checkable
+class Data(Protocol):
+    """(n, generator) to n sequences; `identity` is a text that tells data sets apart."""
+
+    @property
+    def identity(self) -> str: ...
+
+    def __call__(self, n: int, generator: torch.Generator) -> Int64[Tensor, "n L"]: ...
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Random windows of L tokens of one text, as the released code draws them.
+
+    Raises ParameterError for a text shorter than a window.
+
+    >>> Windows(torch.arange(9), 4)(2, torch.Generator().manual_seed(0)).shape
+    torch.Size([2, 4])
+    """
+
+    tokens: Int64[Tensor, " n"]
+    L: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.L <= len(self.tokens):
+            raise ParameterError(f"Windows of {self.L} tokens from a text of {len(self.tokens)}.")
+
+    def __call__(self, n: int, generator: torch.Generator) -> Int64[Tensor, "n L"]:
+        return draw_windows(self.tokens, self.L, n, generator)
+
+    @property
+    def identity(self) -> str:
+        """L, and length and digest of the text."""
+        return f"windows of {self.L} from {len(self.tokens)} tokens {named(self.tokens)}"
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Fresh sequences of L tokens from a known source."""
+
+    source: MarkovMixture
+    L: int
+
+    def __call__(self, n: int, generator: torch.Generator) -> Int64[Tensor, "n L"]:
+        return self.source.sample(n, self.L, generator)
+
+    @property
+    def identity(self) -> str:
+        """L and a digest of the source's tables."""
+        tables = (self.source.weights, self.source.initial, self.source.transitions)
+        return f"sequences of {self.L} from {' '.join(map(named, tables))}"
 
 
 class Objective(nn.Module):
