@@ -9,8 +9,7 @@ from tokenspace.errors import ClaimError
 
 Source = Literal["stated", "reconstructed", "ours"]
 Verdict = Literal["holds", "does-not-hold", "not-testable"]
-Real = float | int  # beartype takes `float` alone to shut out whole numbers
-Band = tuple[Real | None, Real | None]
+Number = Any  # Python's, NumPy's and torch's scalars; a float once the claim is made
 
 SOURCES: dict[str, str] = {
     "stated": "stated by the paper",
@@ -24,14 +23,17 @@ VERDICTS: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Claim:
     """One claim and its verdict: inside the band it holds, outside it does not.
 
-    `band` is what `ours` must lie in, ends included, `None` for an open side. A claim without a
-    number of ours (`ours=None`) is not testable at this scale and says `why`. Raises `ClaimError`.
+    `paper` is the paper's number as it writes it, `ours` what we measured and `band` what it must
+    lie in, ends included, `None` for an open side. `control` says what the same measurement gave
+    where there is nothing to find, `scale` on what all this was measured. A claim without a number
+    of ours is not testable at this scale and says `why`. Raises `ClaimError`.
 
-    >>> claim = Claim("toy", "two is even", "ours", None, 2, None, (2, 2), "3 is odd", "1 row")
+    >>> claim = Claim(id="toy", statement="two is even", source="ours", ours=2, band=(2, 2),
+    ...               control="3 is odd", scale="1 row")
     >>> claim.verdict
     'holds'
     """
@@ -39,11 +41,11 @@ class Claim:
     id: str
     statement: str
     source: Source
-    paper: str | None
-    ours: Real | None
-    uncertainty: Real | None
-    band: Band | None
-    control: str | None
+    paper: str | None = None
+    ours: Number = None
+    uncertainty: Number = None
+    band: tuple[Number, Number] | None = None
+    control: str | None = None
     scale: str
     why: str | None = None
     verdict: Verdict = field(init=False)
@@ -73,7 +75,7 @@ class Claim:
             raise self._error(f"{name} is {number}; a claim needs a number, or ours=None and why=")
         return number
 
-    def _checked_band(self) -> Band | None:
+    def _checked_band(self) -> tuple[float | None, float | None] | None:
         if self.band is None:
             return None
         if len(self.band) != 2:

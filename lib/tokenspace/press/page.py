@@ -12,18 +12,19 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from IPython.core.getipython import get_ipython
+from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from tokenspace.errors import PageError
 from tokenspace.files import placing
 from tokenspace.format import interval, number
 from tokenspace.press import environment, figures
-from tokenspace.press.claims import SOURCES, VERDICTS, Claim, Source
+from tokenspace.press.claims import SOURCES, VERDICTS, Claim
 from tokenspace.press.frames import frames
 from tokenspace.press.live import Live, Slider, attach
 from tokenspace.press.tables import markdown
@@ -69,7 +70,7 @@ class Page:
         torch.manual_seed(seed)
         figures.use()
 
-    def _claim_name(self, name: str, prefix: str) -> None:
+    def _check_label(self, name: str, prefix: str) -> None:
         """Refuse a label that can't be referred to: malformed, used twice, or two to a cell."""
         if not re.fullmatch(prefix + r"[a-z0-9]+(-[a-z0-9]+)*", name):
             raise PageError(f"name {name!r}: start with {prefix!r}, then small letters and hyphens")
@@ -101,7 +102,7 @@ class Page:
         for what, text in (("caption", caption), ("alt text", alt)):
             if not text.strip():
                 raise PageError(f"figure {name!r} has no {what}")
-        self._claim_name(name, "fig-")
+        self._check_label(name, "fig-")
         caption, alt = cleandoc(caption), " ".join(alt.split())
         if isinstance(figure, Mapping):
             live = live or Live("frames", [Slider("Frame", list(figure), play=True)])
@@ -112,7 +113,7 @@ class Page:
         else:
             drawn = frames(figure, name, alt, live)
         for state in [figure] if isinstance(figure, Figure) else figure:
-            _close(state)
+            plt.close(state)
         about = {"name": name, "caption": caption, "alt": alt}
         _publish(
             {"image/svg+xml": drawn, "text/plain": f"[figure: {alt}]"},
@@ -128,7 +129,7 @@ class Page:
         """
         if not caption.strip():
             raise PageError(f"table {name!r} has no caption")
-        self._claim_name(name, "tbl-")
+        self._check_label(name, "tbl-")
         caption = " ".join(caption.split())  # a directive has its title on one line
         if self._folder:
             path = self._folder / "tables" / f"{name}.parquet"
@@ -147,24 +148,17 @@ class Page:
         text = cleandoc(text)
         _publish({"text/markdown": text, "text/plain": text}, {"tokenspace": {"say": True}})
 
-    def claim(
-        self,
-        id: str,
-        *,
-        statement: str,
-        source: Source,
-        scale: str,
-        paper: str | None = None,
-        ours: SupportsFloat | None = None,
-        uncertainty: SupportsFloat | None = None,
-        band: tuple[SupportsFloat | None, SupportsFloat | None] | None = None,
-        control: str | None = None,
-        why: str | None = None,
-    ) -> Claim:
-        """State a claim of the paper and show its verdict; see `Claim` for what each word means."""
-        found, spread = _float(ours), _float(uncertainty)
-        ends = None if band is None else (_float(band[0]), _float(band[1]))
-        claim = Claim(id, statement, source, paper, found, spread, ends, control, scale, why)
+    def claim(self, id: str, **facts: Any) -> Claim:
+        """State a claim and show its verdict; `facts` are the fields of `press.claims.Claim`.
+
+        >>> claim = Page("hub/toy", device="cpu").claim(
+        ...     "toy", statement="two is even", source="ours", scale="1 row",
+        ...     ours=2, band=(2, 2), control="3 is odd",
+        ... )  # doctest: +ELLIPSIS
+        [holds] two is even (our addition)
+        ...
+        """
+        claim = Claim(id=id, **facts)
         _publish(
             {"text/html": _claim_html(claim), "text/plain": _claim_text(claim)},
             {"tokenspace": {"claim": claim.record()}},
@@ -200,16 +194,6 @@ class Page:
         import torch
 
         return f", {torch.cuda.max_memory_allocated(self.device) / 1e9:.2f} GB on the device"
-
-
-def _float(value: SupportsFloat | None) -> float | None:
-    return None if value is None else float(value)  # NumPy's and torch's scalars too
-
-
-def _close(figure: Figure) -> None:
-    from matplotlib import pyplot as plt
-
-    plt.close(figure)
 
 
 def _claim_facts(claim: Claim) -> dict[str, str]:
