@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tokenspace.errors import ParameterError, RunError
-from tokenspace.press import runner
+from tokenspace.press import results, runner
 from tokenspace.press.environment import cores
 from tokenspace.press.runner import finished, run_notebooks
 
@@ -174,7 +174,7 @@ def test_a_disk_that_takes_no_more_leaves_nothing_half_written(
         raise OSError(number, os.strerror(number))
 
     put("hub/toy", "k: int = 0")
-    monkeypatch.setattr(runner, "write", full)
+    monkeypatch.setattr(results, "write", full)
     with pytest.raises(RunError) as error:
         run_notebooks(["hub/toy"], root=root)
     assert f"can't write below {root}/build/runs/hub/toy: {os.strerror(number)}" in str(error.value)

@@ -19,7 +19,7 @@ def _version(package: str) -> str:
 def processor() -> str:
     """Name the CPU, as exactly as the system says."""
     try:
-        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+        for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     except OSError:
@@ -40,7 +40,7 @@ def peak_memory() -> float:
     Linux hands the parent's peak on to a new program through `getrusage`; `VmHWM` starts anew.
     """
     try:
-        for line in Path("/proc/self/status").read_text().splitlines():
+        for line in Path("/proc/self/status").read_text("utf-8", errors="replace").splitlines():
             if line.startswith("VmHWM"):
                 return int(line.split()[1]) * 1024 / 1e9
     except OSError:

@@ -1,8 +1,8 @@
-"""Run one notebook in a kernel of its own, through papermill.
+"""Run one notebook in a kernel of its own.
 
-papermill's own engine passes the kernel no environment, waits for a stopped kernel, and says
-"Kernel died" whatever happened; this one sets the threads, a limit for the whole notebook, and
-keeps what the kernel's process had to say.
+papermill's engine passes the kernel no environment, calls a cell that shows an error on purpose a
+failure, and says "Kernel died" whatever happened. Here nbclient runs the cells; the threads, a
+limit for the whole notebook and what the kernel's process had to say are added.
 """
 
 import logging
@@ -15,22 +15,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import papermill
 from jupyter_client.kernelspec import NoSuchKernel
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
-from papermill.clientwrap import PapermillNotebookClient
-from papermill.engines import NBClientEngine, papermill_engines
-from papermill.exceptions import PapermillExecutionError
-from papermill.iorw import write_ipynb
-from papermill.log import logger
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
 from tokenspace.errors import RunError
-from tokenspace.press.sync import KERNEL
+from tokenspace.press.sync import KERNEL, dumps
 
-ENGINE = "tokenspace"
 START_LIMIT = 120  # seconds a kernel may take to answer on a busy machine
 OUTPUT_LIMIT = 120  # seconds its last output may take to arrive
+LOG_LINES = 15  # of a dead kernel's last words; a traceback of C++ is about as long
 
 
 @dataclass
@@ -61,69 +56,20 @@ class Session:
             self.process.kill()
 
 
-class Engine(NBClientEngine):  # type: ignore[misc]
-    """papermill's engine with a `Session`."""
+def execute(notebook: Any, session: Session) -> None:
+    """Execute a notebook and write it to the session's `target`, as far as it got.
 
-    @classmethod
-    def execute_managed_notebook(
-        cls, nb_man: Any, kernel_name: str, *, session: Session, **_: Any
-    ) -> Any:
-        """Execute the notebook that `nb_man` holds."""
-
-        def started(notebook: Any) -> None:
-            session.process = client.km.provisioner.process
-            if session.stopped:
-                session.kill()
-
-        def cell_started(cell: Any, cell_index: int) -> None:
-            session.cell = cell_index
-            session.on_cell(cell_index)
-
-        client = PapermillNotebookClient(
-            nb_man,
-            kernel_name=kernel_name,
-            log=logger,
-            config=Config({"KernelManager": {"transport_encryption": "auto"}}),
-            timeout_func=session.left,
-            startup_timeout=START_LIMIT,
-            iopub_timeout=OUTPUT_LIMIT,
-            shutdown_kernel="immediate",
-            record_timing=False,
-            on_notebook_start=started,
-            on_cell_start=cell_started,
-        )
-        with session.log.open("w") as log:
-            try:
-                return client.execute(env=session.environment, stdout=log, stderr=log)
-            except Exception:  # as far as it got; papermill writes it only when a cell raised
-                write_ipynb(nb_man.nb, str(session.target))
-                raise
-
-
-papermill_engines.register(ENGINE, Engine)
-
-
-def execute(source: Path, session: Session) -> None:
-    """Execute the notebook at `source` into the session's `target`, as far as it gets.
-
-    Raises `RunError`, which names notebook and cell and shows the traceback, with exit code 124
-    when the time was up.
+    A cell tagged `raises-exception` may fail. Raises `RunError`, which names notebook and cell and
+    shows the traceback, with exit code 124 when the time was up.
     """
-    for talker in (logger, logging.getLogger("asyncio")):  # what they would say is said below
-        talker.setLevel("CRITICAL")
+    logging.getLogger("asyncio").setLevel("CRITICAL")  # what it would say is said below
     try:
-        papermill.execute_notebook(
-            str(source),
-            str(session.target),
-            engine_name=ENGINE,
-            request_save_on_cell_execute=False,  # twice a cell, a quarter of a page's time
-            kernel_name=KERNEL,
-            progress_bar=False,
-            session=session,
-        )
-    except PapermillExecutionError as error:
-        trace = "\n".join(error.traceback) or f"{error.ename}: {error.evalue}"
-        raise RunError(f"{_where(session, error.source)} failed\n{trace}") from None
+        _execute(notebook, session)
+    except CellExecutionError as error:
+        outputs = notebook.cells[session.cell].outputs
+        traces = ["\n".join(each.traceback) for each in outputs if each.output_type == "error"]
+        trace = "".join(traces) or f"{error.ename}: {error.evalue}"
+        raise RunError(f"{_where(session, notebook)} failed\n{trace}") from None
     except CellTimeoutError:
         raise RunError(
             f"{_where(session)}: time is up after {session.timeout:g} s; allow more with "
@@ -142,7 +88,40 @@ def execute(source: Path, session: Session) -> None:
         ) from None
 
 
-def _where(session: Session, source: str = "") -> str:
+def _execute(notebook: Any, session: Session) -> None:
+    """Run the cells; whatever happens, what there is by then is written."""
+
+    def started(notebook: Any) -> None:
+        session.process = client.km.provisioner.process
+        if session.stopped:
+            session.kill()
+
+    def cell_started(cell: Any, cell_index: int) -> None:
+        session.cell = cell_index
+        session.on_cell(cell_index)
+
+    client = NotebookClient(
+        notebook,
+        kernel_name=KERNEL,
+        config=Config({"KernelManager": {"transport_encryption": "auto"}}),
+        timeout_func=session.left,
+        startup_timeout=START_LIMIT,
+        iopub_timeout=OUTPUT_LIMIT,
+        shutdown_kernel="immediate",
+        record_timing=False,
+        on_notebook_start=started,
+        on_cell_start=cell_started,
+    )
+    client.log.setLevel("CRITICAL")
+    with session.log.open("wb") as log:
+        try:
+            client.execute(env=session.environment, stdout=log, stderr=log)
+        finally:
+            session.target.write_text(dumps(notebook), "utf-8")
+
+
+def _where(session: Session, notebook: Any = None) -> str:
+    source = notebook.cells[session.cell].source if notebook else ""
     first = next((line for line in source.splitlines() if line.strip()), "")
     return f"{session.notebook}, cell {session.cell + 1}" + (
         f" ({first.strip()!r})" if first else ""
@@ -165,9 +144,9 @@ def _death(session: Session) -> str:
     return f"{_where(session)}: the kernel died, {how}{hint}{_tail(session.log)}"
 
 
-def _tail(log: Path, lines: int = 15) -> str:
+def _tail(log: Path) -> str:
     try:
-        text = log.read_text(errors="replace").strip().splitlines()[-lines:]
+        text = log.read_text("utf-8", errors="replace").strip().splitlines()[-LOG_LINES:]
     except OSError:
         return ""
     return "\nits last words:\n  " + "\n  ".join(text) if text else ""

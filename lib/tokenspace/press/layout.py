@@ -1,6 +1,7 @@
 """Where things lie in the repository: notebooks, profiles, runs."""
 
 import difflib
+import errno
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -41,6 +42,26 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def read_text(path: Path) -> str:
+    """Read a file that a person wrote; raises `ParameterError` where it isn't UTF-8."""
+    try:
+        return path.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
+    except UnicodeDecodeError as error:
+        raise ParameterError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from None
+
+
+def unwritable(place: Path, error: OSError) -> str:
+    """Say why nothing can be written below a folder, and what to do."""
+    hints = {
+        errno.ENOSPC: "free some space; `make clean` empties build/",
+        errno.EDQUOT: "free some space; `make clean` empties build/",
+        errno.EROFS: "work in a clone on a disk that can be written",
+        errno.EACCES: "make it writable, or work in a clone of your own",
+    }
+    hint = hints.get(error.errno or 0, "nothing of it was kept")
+    return f"can't write below {place}: {error.strerror or error}; {hint}"
+
+
 def runs(root: Path, notebook: str) -> Path:
     """Give the folder of a notebook's runs."""
     return root / "build" / "runs" / notebook
@@ -54,7 +75,7 @@ def chapters(root: Path) -> dict[str, str]:
     if not contents.is_file():
         return {}
     found = {}
-    for part in yaml.safe_load(contents.read_text()).get("parts", []):
+    for part in yaml.safe_load(contents.read_text("utf-8")).get("parts", []):
         for chapter in part["chapters"]:
             folders = Path(chapter.get("file", "")).parts
             if len(folders) == 3 and folders[0] == "notebooks":

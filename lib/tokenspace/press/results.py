@@ -11,22 +11,11 @@ import yaml
 
 from tokenspace.errors import ClaimError
 from tokenspace.files import write
-from tokenspace.press.sync import dumps
 
 FIELDS = (
     *("id", "part", "statement", "source", "paper", "ours", "uncertainty", "band", "control"),
     *("profile", "scale", "verdict", "why", "notebook", "cell"),
 )
-
-
-def cleaned(notebook: Any) -> Any:
-    """Strip what differs from run to run: papermill's clocks and paths."""
-    notebook.metadata.pop("papermill", None)
-    for cell in notebook.cells:
-        cell.metadata.pop("papermill", None)
-        if not cell.metadata.get("tags"):
-            cell.metadata.pop("tags", None)
-    return notebook
 
 
 def _shown(notebook: Any, what: str) -> Iterator[tuple[str, Any]]:
@@ -65,11 +54,9 @@ def record(
     folder: Path, name: str, profile: str, parameters: Mapping[str, Any], about: Mapping[str, Any]
 ) -> None:
     """Write a run's files beside its `executed.ipynb`."""
-    path = folder / "executed.ipynb"
-    notebook = cleaned(nbformat.read(path, as_version=4))
+    notebook = nbformat.reads((folder / "executed.ipynb").read_text("utf-8"), as_version=4)
     found = claims(notebook, name, profile)
-    write(path, dumps(notebook))
-    write(folder / "params.yaml", yaml.safe_dump(dict(parameters), sort_keys=False))
+    write(folder / "params.yaml", yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True))
     write(folder / "claims.json", _json(found))
     write(folder / "environment.json", _json(environment(notebook, about)))
 
@@ -80,17 +67,17 @@ def _json(value: Any) -> str:
 
 def read_parameters(folder: Path) -> dict[str, Any]:
     """Read what a run was given."""
-    found: dict[str, Any] = yaml.safe_load((folder / "params.yaml").read_text())
+    found: dict[str, Any] = yaml.safe_load((folder / "params.yaml").read_text("utf-8"))
     return found
 
 
 def read_claims(folder: Path) -> list[dict[str, Any]]:
     """Read the claims of a run."""
-    found: list[dict[str, Any]] = json.loads((folder / "claims.json").read_text())
+    found: list[dict[str, Any]] = json.loads((folder / "claims.json").read_text("utf-8"))
     return found
 
 
 def read_about(folder: Path) -> dict[str, Any]:
     """Read what a run was and ran on."""
-    about: dict[str, Any] = json.loads((folder / "environment.json").read_text())
+    about: dict[str, Any] = json.loads((folder / "environment.json").read_text("utf-8"))
     return about

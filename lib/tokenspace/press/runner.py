@@ -1,6 +1,6 @@
 """Run notebooks: each in its own kernel, several at once, none twice, nothing half-written."""
 
-import errno
+import copy
 import os
 import platform
 import re
@@ -23,10 +23,11 @@ from tokenspace.files import find_root, write
 from tokenspace.press import results
 from tokenspace.press.environment import commit, cores, versions
 from tokenspace.press.kernel import Session, execute
+from tokenspace.press.layout import unwritable
 from tokenspace.press.parameters import TAG
-from tokenspace.press.plan import PROFILE, Plan, plan
+from tokenspace.press.plan import PROFILE, UNREACHED, Plan, plan
 from tokenspace.press.progress import Report
-from tokenspace.press.sync import KERNEL, dumps
+from tokenspace.press.sync import KERNEL
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -68,7 +69,7 @@ def run_notebooks(
     """
     root = root or find_root()
     plans = [plan(root, n, profile=profile, given=given, device=device) for n in names]
-    new = {p.folder: p for p in plans if force or not p.folder.is_dir()}
+    new = {p.folder: p for p in plans if force or not p.is_done}
     with Report(len(new), Console(quiet=True) if quiet else None) as report:
         for p in plans:
             if p.folder not in new:
@@ -80,7 +81,7 @@ def run_notebooks(
 def finished(root: Path, notebook: str, profile: str = PROFILE) -> Run | None:
     """Give a notebook's run at a profile if it was run as everything stands now."""
     p = plan(root, notebook, profile=profile)
-    return Run(p.notebook, profile, p.folder, True, 0.0) if p.folder.is_dir() else None
+    return Run(p.notebook, profile, p.folder, True, 0.0) if p.is_done else None
 
 
 def _run_all(
@@ -147,8 +148,7 @@ def _run(p: Plan, session: Session, force: bool, report: Report) -> Run:
         partial.mkdir(parents=True)
         page = _injected(p)
         report.start(p.notebook, len(page.cells))
-        write(partial / "input.ipynb", dumps(page))
-        execute(partial / "input.ipynb", session)
+        execute(page, session)
         seconds = time.monotonic() - start
         about = {
             "notebook": p.notebook,
@@ -161,9 +161,8 @@ def _run(p: Plan, session: Session, force: bool, report: Report) -> Run:
             "versions": versions(),
         }
         results.record(partial, p.notebook, p.profile, p.parameters, about)
-        (partial / "input.ipynb").unlink()
         (partial / "kernel.log").unlink()
-        _place(partial, p.folder, force)
+        _place(partial, p.folder, force or not p.is_done)
     except TokenspaceError as error:
         report.end(p.notebook, "failed")
         if session.stopped:
@@ -172,27 +171,29 @@ def _run(p: Plan, session: Session, force: bool, report: Report) -> Run:
         raise RunError(f"{error}\n{kept}", getattr(error, "exit_code", 1)) from None
     except OSError as error:
         report.end(p.notebook, "failed")
-        raise RunError(_unwritable(p, error)) from error
+        raise RunError(f"{p.notebook}: {unwritable(p.folder.parent, error)}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(_failed(p.folder), ignore_errors=True)
+    if (p.folder / UNREACHED).exists():
+        report.line(f"{p.notebook}: a source was out of reach, so this run is made again next time")
     report.end(p.notebook, f"done in {seconds:.0f} s")
     return Run(p.notebook, p.profile, p.folder, False, seconds)
 
 
 def _injected(p: Plan) -> Any:
     """Put the values that differ from the defaults into a cell below the parameters cell."""
+    page = copy.deepcopy(p.twin)
     if not p.changed:
-        return p.twin
+        return page
     cell = nbformat.v4.new_code_cell(
         translate_parameters(KERNEL, "python", p.changed, "Parameters of this run"),
         id="injected-parameters",
         metadata={"tags": ["injected-parameters"]},
     )
-    place = next(i for i, c in enumerate(p.twin.cells) if TAG in c.metadata.get("tags", []))
-    return nbformat.from_dict(
-        {**p.twin, "cells": [*p.twin.cells[: place + 1], cell, *p.twin.cells[place + 1 :]]}
-    )
+    place = next(i for i, c in enumerate(page.cells) if TAG in c.metadata.get("tags", []))
+    page.cells.insert(place + 1, cell)
+    return page
 
 
 def _partial(p: Plan) -> Path:
@@ -236,22 +237,9 @@ def _keep(partial: Path, folder: Path, message: str) -> str:
     target = _failed(folder)
     try:
         write(partial / "error.txt", COLOUR.sub("", message) + "\n")
-        (partial / "input.ipynb").unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         target.parent.mkdir(exist_ok=True)
         os.rename(partial, target)
     except OSError as error:
         return f"what had run could not be kept: {error.strerror}"
     return f"kept as far as it got: {target / 'executed.ipynb'}"
-
-
-def _unwritable(p: Plan, error: OSError) -> str:
-    place = p.folder.parent
-    hints = {
-        errno.ENOSPC: "free some space; `make clean` empties build/",
-        errno.EDQUOT: "free some space; `make clean` empties build/",
-        errno.EROFS: "work in a clone on a disk that can be written",
-        errno.EACCES: "make it writable, or work in a clone of your own",
-    }
-    hint = hints.get(error.errno or 0, "nothing was kept of this run")
-    return f"{p.notebook}: can't write below {place}: {error.strerror or error}; {hint}"

@@ -8,16 +8,20 @@ has one cell more, which looks whether the package is there.
 
 import hashlib
 import re
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import jupytext
 import nbformat
 
+from tokenspace.errors import RunError
 from tokenspace.files import write
-from tokenspace.press.layout import sources
+from tokenspace.press.layout import read_text, sources, unwritable
 
 KERNEL = "python3"
+CHECK_ID = "installation"
+EDITED = ".edited"
 HEADER = re.compile(r"\A# ---\n(?:#.*\n)*?# ---\n+")
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": KERNEL},
@@ -33,18 +37,20 @@ def twin(text: str) -> Any:
     [('markdown', '# Title'), ('code', '1 + 1')]
     """
     read = jupytext.reads(HEADER.sub("", text), fmt="py:percent")  # kernels and filters are ours
-    seen: dict[str, int] = {}
-    cells = []
-    for cell in read.cells:
-        content = f"{cell.cell_type}\n{cell.source}"
-        seen[content] = seen.get(content, 0) + 1
-        cell.id = hashlib.sha256(f"{content}\n{seen[content]}".encode()).hexdigest()[:12]
+    for cell, name in zip(read.cells, _ids(read.cells), strict=True):
+        cell.id = name
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-        cells.append(cell)
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata=METADATA, nbformat_minor=5)
+    notebook = nbformat.v4.new_notebook(cells=read.cells, metadata=METADATA, nbformat_minor=5)
     nbformat.validate(notebook)
     return notebook
+
+
+def _ids(cells: list[Any]) -> list[str]:
+    """Name each cell by its content, and by how many cells before it have the same."""
+    contents = [f"{cell['cell_type']}\n{cell['source']}" for cell in cells]
+    counted = [f"{text}\n{contents[: i + 1].count(text)}" for i, text in enumerate(contents)]
+    return [hashlib.sha256(text.encode()).hexdigest()[:12] for text in counted]
 
 
 CHECK = """\
@@ -65,7 +71,7 @@ def with_check(notebook: Any) -> Any:
     >>> [cell.source.splitlines()[0] for cell in with_check(page).cells]
     ['# Title', '# Opened alone, this says what to install.', '1 + 1']
     """
-    check = nbformat.v4.new_code_cell(CHECK, id="installation")
+    check = nbformat.v4.new_code_cell(CHECK, id=CHECK_ID)
     check.metadata["tags"] = ["remove-cell"]
     notebook.cells.insert(1, check)
     return notebook
@@ -77,24 +83,49 @@ def dumps(notebook: Any) -> str:
     return text.rstrip("\n") + "\n"
 
 
+def is_edited(path: Path) -> bool:
+    """Whether somebody's work is in a twin: a cell whose id is not the one of its content."""
+    try:
+        cells = nbformat.reads(path.read_text("utf-8"), as_version=4).cells
+    except (ValueError, KeyError, AttributeError):  # no notebook, so nothing that we made
+        return True
+    cells = [cell for cell in cells if cell.get("id") != CHECK_ID]
+    return [cell.get("id") for cell in cells] != _ids(cells)
+
+
 def sync(root: Path, *, check: bool = False) -> list[str]:
     """Bring every twin up to date and say what was done; `check` only says what would be.
 
-    Twins that are right aren't touched, so nothing is rebuilt for them. A twin without a source is
-    reported, never deleted.
+    Twins that are right aren't touched, so nothing is rebuilt for them. One that was edited is kept
+    as `NAME.edited.ipynb` before it is written. A twin without a source is reported, never deleted.
+    Raises `RunError` where nothing can be written.
     """
     done = []
     for path in sources(root):
         target = path.with_suffix(".ipynb")
-        wanted = dumps(with_check(twin(path.read_text())))
-        if target.is_file() and target.read_text() == wanted:
+        wanted = dumps(with_check(twin(read_text(path)))).encode()
+        if target.is_file() and target.read_bytes() == wanted:
             continue
         done.append(f"{target.relative_to(root)} {'differs' if check else 'written'}")
         if not check:
-            write(target, wanted)
+            try:
+                if target.is_file() and is_edited(target):
+                    done[-1] += f"; it was edited, and that is kept as {_keep(target).name}"
+                write(target, wanted)
+            except OSError as error:
+                name = target.relative_to(root)
+                raise RunError(f"{name}: {unwritable(target.parent, error)}") from None
     for path in sorted((root / "notebooks").glob("*/*.ipynb")):
-        if not path.with_suffix(".py").is_file():
+        if not path.with_suffix(".py").is_file() and EDITED not in path.name:
             done.append(
                 f"{path.relative_to(root)} has no .py source: delete it, or make its source"
             )
     return done
+
+
+def _keep(target: Path) -> Path:
+    """Copy an edited twin beside itself, under a name that is free."""
+    names = (target.with_suffix(f"{EDITED}{n}.ipynb") for n in chain([""], count(2)))
+    kept = next(path for path in names if not path.exists())
+    write(kept, target.read_bytes())
+    return kept

@@ -10,6 +10,7 @@ more, or send a login page with status 200. Each answer is checked before a byte
 """
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -203,6 +204,13 @@ def _refused(error: errors.HfHubHTTPError, of: HfRepo) -> str:
 
 
 def _unreachable(reason: str, of: HfRepo) -> str:
+    """Say that a repository is out of reach; a page that goes on without it isn't kept as current.
+
+    A run's folder is in TOKENSPACE_RUN; a file `unreached.txt` there has the run made again.
+    """
+    if run := os.environ.get("TOKENSPACE_RUN"):
+        with suppress(OSError), Path(run, "unreached.txt").open("a", encoding="utf-8") as file:
+            file.write(f"{of.repo}: {reason}\n")
     works = "'shakespeare' and files of text work offline."
     works = offline_hint() if of.kind == "model" else works
     return f"{of.repo} at {of.revision}: no such file or folder here, and {reason}. {works}"
