@@ -1,7 +1,9 @@
 """The `tokenspace` command. What a command needs is imported inside it, so that help is quick."""
 
+import io
 import os
 import signal
+import sys
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -14,6 +16,13 @@ from tokenspace.errors import ParameterError, RunError, TokenspaceError
 
 class Group(TyperGroup):
     """Commands whose errors for people come without a traceback, unless --debug asks for it."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Print what a terminal's encoding lacks as `?`, in helps too, rather than fail at it."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+        return super().main(*args, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; an error becomes a line and an exit code."""

@@ -27,11 +27,11 @@ class Material:
 
     def pages(self) -> dict[str, str]:
         """Give the other pages that no notebook makes: the sweeps' summaries, the bench's table."""
-        from tokenspace.press.sweeps import sweep_results
+        from tokenspace.press import sweep_page
 
         bench = self.root / "build" / "bench" / "bench.md"
         measured = {"bench": bench.read_text("utf-8")} if bench.is_file() else {}
-        return measured | sweep_results.pages(self.root)
+        return measured | sweep_page.pages(self.root)
 
 
 def material(

@@ -126,21 +126,21 @@ def sweep(
     it again to go on. Exits with 2 for a refused parameter, 1 when a run failed.
     """
     from tokenspace.files import find_root
-    from tokenspace.press.sweeps import sweep_results, sweep_spec
-    from tokenspace.press.sweeps.sweep import run_sweep
+    from tokenspace.press import sweep as sweeps
+    from tokenspace.press import sweep_page
 
     root = find_root()
-    wanted = sweep_spec.read(sweep_spec.find(root, spec), profile=profile)
+    wanted = sweeps.read(sweeps.find(root, spec), profile=profile)
     plans = wanted.plans(root, device=device)
-    outcomes = run_sweep(
+    outcomes = sweeps.run_sweep(
         wanted, plans, device=device, timeout=timeout, workers=workers, scheduler=scheduler
     )
-    path = sweep_results.save(root, wanted, outcomes)
+    path = sweep_page.save(root, wanted, outcomes)
     typer.echo(path.with_name("summary.md"))
     typer.echo(path)
     failed = [o for o in outcomes if o.error is not None]
     if failed:
-        lines = [f"{sweep_spec.label(o.point)}: {sweep_results.last_line(o.error)}" for o in failed]
+        lines = [f"{sweeps.label(o.point)}: {sweep_page.last_line(o.error)}" for o in failed]
         count = f"{len(failed)} of {len(outcomes)} runs failed"
         raise RunError("\n  ".join([f"{count}; call it again to retry them:", *lines]))
 

@@ -19,10 +19,14 @@ from tokenspace.errors import ParameterError
 from tokenspace.press.layout import nearest
 
 TAG = "parameters"
+NONE = types.NoneType
 SCALARS = (int, float, str, bool, dict)
 ANNOTATIONS = {  # the names that an annotation may use
     **{kind.__name__: kind for kind in (*SCALARS, list)},
-    **{"None": None, "Literal": Literal, "Optional": typing.Optional, "typing": typing},
+    "None": None,
+    "Literal": Literal,
+    "Optional": typing.Optional,
+    "typing": typing,
 }
 WORDS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
@@ -49,7 +53,7 @@ def described(annotation: Any) -> str:
         return " or ".join(map(described, get_args(annotation)))
     if get_origin(annotation) is Literal:
         return "one of " + ", ".join(map(repr, get_args(annotation)))
-    if annotation is types.NoneType:
+    if annotation is NONE:
         return "None"
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
@@ -90,11 +94,11 @@ def parse(annotation: Any, text: str) -> Any:
     """
     options = get_args(annotation)
     if get_origin(annotation) in (types.UnionType, typing.Union):
-        first = sorted(options, key=lambda each: each is not types.NoneType)
+        first = sorted(options, key=lambda each: each is not NONE)
         return _first(first, lambda each: parse(each, text))
     if get_origin(annotation) is Literal:
         return _first({type(each) for each in options}, lambda each: parse(each, text), annotation)
-    if annotation is types.NoneType:
+    if annotation is NONE:
         return conform(annotation, None if text.strip().lower() in ("none", "null") else text)
     if annotation is bool:
         return conform(bool, WORDS.get(text.strip().lower()))
@@ -196,9 +200,8 @@ def _check(annotation: Any) -> None:
     if get_origin(annotation) in (list, types.UnionType, typing.Union):
         for each in get_args(annotation):
             _check(each)
-    elif get_origin(annotation) is not Literal:
-        if annotation not in (*SCALARS, list, types.NoneType):
-            raise TypeError
+    elif get_origin(annotation) is not Literal and annotation not in (*SCALARS, list, NONE):
+        raise TypeError
 
 
 def _annotation_of(value: Any) -> Any:

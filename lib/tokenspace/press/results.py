@@ -56,7 +56,10 @@ def record(
     """Write a run's files beside its `executed.ipynb`."""
     notebook = nbformat.reads((folder / "executed.ipynb").read_text("utf-8"), as_version=4)
     found = claims(notebook, name, profile)
-    write(folder / "params.yaml", yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True))
+    write(
+        folder / "params.yaml",
+        yaml.safe_dump(dict(parameters), sort_keys=False, allow_unicode=True),
+    )
     write(folder / "claims.json", _json(found))
     write(folder / "environment.json", _json(environment(notebook, about)))
 

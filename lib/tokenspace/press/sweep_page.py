@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
+from tokenspace.errors import RunError
 from tokenspace.files import write
 from tokenspace.format import interval, number
 from tokenspace.press.claims import VERDICTS
+from tokenspace.press.layout import unwritable
 from tokenspace.press.results import read_about
-from tokenspace.press.sweeps.sweep import Outcome
-from tokenspace.press.sweeps.sweep_spec import Sweep
+from tokenspace.press.sweep import Outcome, Sweep
 from tokenspace.press.tables import cell, markdown
-from tokenspace.press.tally import runs_figure
 
 NUMBERS = ("ours", "uncertainty", "band_low", "band_high", "seconds")
 TEXTS = (
@@ -27,15 +27,22 @@ TEXTS = (
 def save(root: Path, sweep: Sweep, outcomes: list[Outcome]) -> Path:
     """Write `results.parquet`, `tables/*.parquet` and `summary.md`; returns the first's path.
 
-    Each is written whole or not at all, and only when it says something new.
+    Each is written whole or not at all, and only when it says something new. Raises `RunError`
+    where nothing can be written.
     """
-    place = sweep.folder(root)
-    _write(place.with_name("spec"), f"{sweep.path.resolve()}\n".encode())
-    frame = table(outcomes)
-    _write(place / "results.parquet", frame.to_parquet(index=False))
+    place, frame = sweep.folder(root), table(outcomes)
+    files = {
+        place.with_name("spec"): f"{sweep.path.resolve()}\n".encode(),
+        place / "results.parquet": frame.to_parquet(index=False),
+        place / "summary.md": summary(sweep, outcomes, frame).encode(),
+    }
     for name, joined in page_tables(outcomes).items():
-        _write(place / "tables" / name, joined.to_parquet(index=False))
-    _write(place / "summary.md", summary(sweep, outcomes, frame).encode())
+        files[place / "tables" / name] = joined.to_parquet(index=False)
+    try:
+        for path, content in files.items():
+            _write(path, content)
+    except OSError as error:
+        raise RunError(f"sweep {sweep.name}: {unwritable(place, error)}") from None
     return place / "results.parquet"
 
 
@@ -52,7 +59,7 @@ def pages(root: Path) -> dict[str, str]:
     {}
     """
     found = sorted((root / "build" / "sweeps").glob("*/*/summary.md"))
-    return {f"sweeps/{p.parts[-3]}-{p.parts[-2]}": p.read_text() for p in found}
+    return {f"sweeps/{p.parts[-3]}-{p.parts[-2]}": p.read_text("utf-8") for p in found}
 
 
 def table(outcomes: list[Outcome]) -> pd.DataFrame:
@@ -131,8 +138,9 @@ def summary(sweep: Sweep, outcomes: list[Outcome], frame: pd.DataFrame) -> str:
     lines = [f"# {literal(sweep.title)} ({sweep.profile})", "", facts, ""]
     if frame["claim"].notna().any():
         lines += ["## Claims over runs", "", markdown(_overview(frame)), ""]
-        lines += ["```{raw} html", runs_figure(_verdicts(frame)), "```", ""]
-    for about in _claims(outcomes).values():
+    first = {claim["id"]: claim for o in reversed(outcomes) for claim in o.claims}
+    for name in dict.fromkeys(frame["claim"].dropna()):
+        about = first[name]
         rows = frame[frame["claim"] == about["id"]]
         paper = (about["paper"] or "–").rstrip(".")
         lines += [f"## {about['id']}", "", literal(about["statement"]), ""]
@@ -160,15 +168,6 @@ def _facts(sweep: Sweep, outcomes: list[Outcome], frame: pd.DataFrame) -> Iterat
             yield f"{name.capitalize()}: {', '.join(values)}."
 
 
-def _claims(outcomes: list[Outcome]) -> dict[str, dict[str, Any]]:
-    """Give each claim once, as the first run that states it does."""
-    found: dict[str, dict[str, Any]] = {}
-    for outcome in outcomes:
-        for claim in outcome.claims:
-            found.setdefault(claim["id"], claim)
-    return found
-
-
 def _overview(frame: pd.DataFrame) -> pd.DataFrame:
     """Count each claim's verdicts over the runs, and say from where to where our number goes."""
     rows = []
@@ -178,16 +177,6 @@ def _overview(frame: pd.DataFrame) -> pd.DataFrame:
         least, most = (number(float(x)) if len(ours) else "–" for x in (ours.min(), ours.max()))
         rows.append({"claim": claim, **counts, "least": least, "greatest": most})
     return pd.DataFrame(rows)
-
-
-def _verdicts(frame: pd.DataFrame) -> dict[str, list[str]]:
-    """Give each claim's verdict in each finished run, "" where a run doesn't state it."""
-    stated = frame.dropna(subset="claim")
-    runs = list(dict.fromkeys(stated["run"]))
-    return {
-        claim: group.set_index("run")["verdict"].reindex(runs).fillna("").tolist()
-        for claim, group in stated.groupby("claim", sort=False)
-    }
 
 
 def _shown(rows: pd.DataFrame, outcomes: list[Outcome]) -> pd.DataFrame:
