@@ -1,0 +1,233 @@
+"""Two editions of a notebook: everyone's, with its solutions, and a student's, to be filled in.
+
+A solution is what stands between `{solution-start} LABEL` and `{solution-end}`, or in one
+`{solution} LABEL` box. In its code, the lines between `# BEGIN SOLUTION` (or
+`# BEGIN SOLUTION: a hint`) and `# END SOLUTION` are the answer. What stands before is what a
+student starts from; what stands after the last answer of a cell checks it, and is left out like
+it. The classes are nbconvert's preprocessors, so its command line takes them too.
+"""
+
+import ast
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+import yaml
+from nbconvert.preprocessors import Preprocessor
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from tokenspace.errors import PageError
+from tokenspace.press.download import citation_names, plain_notebook
+from tokenspace.press.sync import HEADER, dumps, write
+
+Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
+
+BEGIN = re.compile(r"^(?P<indent>[ \t]*)# BEGIN SOLUTION(?:: *(?P<hint>.*\S))?\s*$")
+END = re.compile(r"^[ \t]*# END SOLUTION\s*$")
+BOX = re.compile(
+    r"^(?P<fence>`{3,}|:{3,}) *\{(?P<name>exercise|solution[\w-]*)\} *(?P<title>.*?)\s*$"
+)
+LABEL = re.compile(r"^:label: *(?P<label>\S+)", re.MULTILINE)
+HINT = "put your answer in place of this error and run the cell again"
+CHECKED = "# The teacher's edition checks this answer."
+
+
+class Whole(Preprocessor):
+    """Keep the solutions, and leave out the lines that mark answers in their code."""
+
+    def preprocess_cell(self, cell: Notebook, resources: Any, index: int) -> tuple[Notebook, Any]:
+        """Do it for one cell."""
+        if cell.cell_type == "code":
+            lines = cell.source.split("\n")
+            cell.source = "\n".join(x for x in lines if not BEGIN.match(x) and not END.match(x))
+        return cell, resources
+
+
+class Student(Preprocessor):
+    """Leave out the solutions; each exercise gets a cell that says what is missing until filled.
+
+    Raises `PageError` where a solution or an answer isn't closed.
+    """
+
+    def preprocess(self, nb: Notebook, resources: Any) -> tuple[Notebook, Any]:
+        """Do it for a notebook."""
+        titles = exercises(nb)
+        cells: list[Notebook] = []
+        label, starters = "", []  # of the solution that is being left out
+        for cell in nb.cells:
+            if cell.cell_type == "code" and label:
+                if any(map(BEGIN.match, cell.source.split("\n"))):
+                    source = starter(cell.source, label, titles[label])
+                    starters.append(new_code_cell(source, id=cell.id))
+                continue
+            if cell.cell_type != "markdown":
+                cells.append(cell)
+                continue
+            for number, (box, name, text) in enumerate(_boxes(cell.source)):
+                if box in ("solution", "solution-start"):
+                    if name not in titles or label:
+                        raise PageError(f"solution {name!r}: no such exercise, or inside another")
+                    label, starters = name, []
+                if box in ("solution", "solution-end") and label:
+                    cells += starters or [_blank(label, titles[label])]
+                    label = ""
+                elif box == "" and not label and text.strip():
+                    kept = new_markdown_cell(text.strip("\n"), metadata=cell.metadata)
+                    kept.id = f"{cell.id}-{number}" if number else cell.id
+                    cells.append(kept)
+        if label:
+            raise PageError(f"solution {label!r} has no {{solution-end}}")
+        nb.cells = cells
+        return nb, resources
+
+
+def starter(source: str, label: str, title: str) -> str:
+    """A solution's code as a student gets it: answers are to be filled in, checks are gone."""
+    kept: list[str] = []
+    inside, end = False, 0
+    lines = _without_checks(source).split("\n")
+    for line in lines:
+        begin = BEGIN.match(line)
+        if bool(begin) if inside else bool(END.match(line)):
+            raise PageError(f"{label}: BEGIN and END SOLUTION don't pair at {line!r}")
+        if begin:
+            kept += _missing(begin["indent"], begin["hint"] or HINT, label, title)
+            end = len(kept)
+        elif not inside:
+            kept.append(line)
+        inside = (inside or bool(begin)) and not END.match(line)
+    if inside:
+        raise PageError(f"{label}: BEGIN SOLUTION has no END SOLUTION in its cell")
+    checked = any(line.strip() for line in kept[end:])
+    return "\n".join([*kept[:end], *(["", CHECKED] if checked else [])])
+
+
+def _without_checks(source: str) -> str:
+    """Leave out each call of `expect`: it says what a wrong answer comes from."""
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:  # it has a magic, or isn't finished
+        return source
+    lines = source.split("\n")
+    for node in reversed(statements):
+        if isinstance(node, ast.Expr) and ast.unparse(node).startswith("expect("):
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "\n".join(lines)
+
+
+def _missing(indent: str, hint: str, label: str, title: str) -> list[str]:
+    texts = [f"    {json.dumps(line, ensure_ascii=False)}" for line in (f"{title} ({label}): ", hint)]
+    return [indent + line for line in ("raise NotImplementedError(", *texts, ")")]
+
+
+def _blank(label: str, title: str) -> Notebook:
+    lines = [f"# {title}", *_missing("", HINT, label, title)]
+    return new_code_cell("\n".join(lines), id=f"starter-{label}"[:64])
+
+
+def exercises(notebook: Notebook) -> dict[str, str]:
+    """Give the titles of a notebook's exercises by label, in order."""
+    prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    boxes = [box for source in prose for box in _boxes(source)]
+    return {
+        found["label"]: title
+        for name, title, text in boxes
+        if name == "exercise" and (found := LABEL.search(text))
+    }
+
+
+def edit_source(text: str, edition: Preprocessor) -> str:
+    """Make the edition of a notebook's percent-format source; the same text where none differs.
+
+    >>> source = "# %%\\n# BEGIN SOLUTION\\nx = 1\\n# END SOLUTION\\n"
+    >>> edit_source(source, Whole())
+    '# %%\\nx = 1\\n'
+    """
+    notebook = jupytext.reads(text, fmt="py:percent")
+    notebook.metadata = {"jupytext": {"notebook_metadata_filter": "-all"}}
+    edited, _ = edition.preprocess(notebook, {})
+    header = HEADER.match(text)  # jupytext would write one of its own
+    return (header[0] if header else "") + str(jupytext.writes(edited, fmt="py:percent"))
+
+
+def _boxes(source: str) -> Iterator[tuple[str, str, str]]:
+    """Split Markdown into `(name, title, text)`: exercise and solution boxes, and "" between.
+
+    A solution's title is its exercise's label. Exercises are part of the text between, too.
+    """
+    text: list[str] = []
+    lines = iter(source.split("\n"))
+    for line in lines:
+        match = BOX.match(line)
+        if match is None:
+            text.append(line)
+            continue
+        body = [line]
+        for inner in lines:
+            body.append(inner)
+            if inner.strip() == match["fence"]:
+                break
+        if match["name"] == "exercise":
+            text += body
+            yield "exercise", match["title"], "\n".join(body)
+            continue
+        yield "", "", "\n".join(text)
+        text = []
+        yield match["name"], match["title"], "\n".join(body)
+    yield "", "", "\n".join(text)
+
+
+def build_handout(
+    source: Path,
+    runs: Mapping[str, Path],
+    scoreboard: str,
+    out: Path,
+    *,
+    pages: Mapping[str, str] | None = None,
+    quiet: bool = False,
+) -> Path:
+    """Write `student/` and `teacher/` below `out`, and return it; arguments as of `build_book`.
+
+    Both hold every notebook, executed; the student's has no solution in its cells, and cells to be
+    filled in, and `student/site` is the whole book without solutions: its pages, its downloads and
+    its search.
+    Raises `PageError` for a solution that isn't closed, `RunError` when the site doesn't build.
+    """
+    from tokenspace.press.site import build_book
+
+    work = out / ".work"  # what the student's site is made of: no solution in it either
+    shutil.rmtree(work / "source", ignore_errors=True)
+    shutil.copytree(source / "book", work / "source" / "book")
+    config = work / "source" / "book" / "_config.yml"
+    config.write_text(_without_buttons(config.read_text("utf-8")), "utf-8")
+    citations = citation_names(source / "book" / "references.bib")
+    for name, run in runs.items():
+        executed = run / "executed.ipynb"
+        student, _ = Student().preprocess(nbformat.read(executed, as_version=4), {})
+        teacher, _ = Whole().preprocess(nbformat.read(executed, as_version=4), {})
+        for edition, made in (("student", student), ("teacher", teacher)):
+            write(out / edition / f"{name}.ipynb", dumps(plain_notebook(made, citations)))
+        write(work / "source" / "runs" / name / "executed.ipynb", dumps(student))
+        text = (source / "notebooks" / f"{name}.py").read_text("utf-8")
+        write(work / "source" / "notebooks" / f"{name}.py", edit_source(text, Student()))
+    folders = {name: work / "source" / "runs" / name for name in runs}
+    index = build_book(
+        work / "source", folders, scoreboard, work / "site", pages=pages, quiet=quiet
+    )
+    shutil.rmtree(out / "student" / "site", ignore_errors=True)
+    shutil.copytree(index.parent, out / "student" / "site")
+    return out
+
+
+def _without_buttons(text: str) -> str:
+    """Take the buttons off a book's pages that lead to notebooks with their solutions."""
+    config = yaml.safe_load(text)
+    config.pop("launch_buttons", None)
+    config["html"]["use_repository_button"] = False
+    config["title"] += ", student edition"
+    return str(yaml.safe_dump(config))

@@ -1,1 +1,0 @@
-"""What a teacher hands out: editions with and without solutions, slides, and the PDF."""
