@@ -1347,7 +1347,10 @@ def their_squares(holds):
     # END SOLUTION
 
 
+# %% tags=["starter"]
 theirs = their_squares(at_to.holds)
+
+# %%
 boards_of = [[board.copy() for board, _ in cc.replay(game)] for game in seen[:3]]
 for row in (at_to.game < 3).nonzero().flatten()[:40].tolist():
     board_there = boards_of[int(at_to.game[row])][int(at_to.place[row]) // 2]
@@ -1420,6 +1423,8 @@ expect(
     np.array([16, 4, 0, 0, 0, 0]),
     hint="the answer shown is for the starting board, where only pawns and knights can move",
 )
+
+# %% tags=["starter"]
 moves_seen, pieces_seen = np.zeros(6), np.zeros(6)
 for game in seen[:20]:
     for board_then, _ in cc.replay(game):

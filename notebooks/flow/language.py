@@ -1608,6 +1608,8 @@ expect(
     within=1e-2,
     hint="at τ = 0 the network has no say: is the kernel raised to the power too?",
 )
+
+# %% tags=["starter"]
 heated = {}
 for tau in (1.0, 1.25, 1.5):
     made = sample(tempered(tau), plan(16, plain, fitted), (min(n, 256), L, V), fresh(51), **on)

@@ -17,7 +17,7 @@ from tokenspace.press import layout, parameters
 from tokenspace.press.keys import code
 from tokenspace.press.plan import plan, profiles
 from tokenspace.press.sync import dumps, twin, with_check
-from tokenspace.press.teach.editions import Student
+from tokenspace.press.editions import Student
 
 ROOT = find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)

@@ -14,7 +14,7 @@ from tokenspace.errors import PageError
 from tokenspace.files import find_root
 from tokenspace.press import layout
 from tokenspace.press.sync import twin
-from tokenspace.press.teach.editions import Student, Whole, edit_source, exercises
+from tokenspace.press.editions import Student, Whole, edit_source, exercises
 
 ROOT = find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)
@@ -147,7 +147,7 @@ def test_what_is_not_closed_is_refused(cells: list[str], message: str) -> None:
 
 
 def test_nbconvert_takes_the_edition_by_name() -> None:
-    name = "tokenspace.press.teach.editions.Student"
+    name = "tokenspace.press.editions.Student"
     text, _ = NotebookExporter(preprocessors=[name]).from_notebook_node(small())
     assert "NotImplementedError" in text
     assert "x >> 1" not in text

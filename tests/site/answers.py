@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tokenspace.files import find_root
 from tokenspace.press import layout
-from tokenspace.press.teach.editions import BEGIN, END, Student, edit_source
+from tokenspace.press.editions import BEGIN, END, Student, edit_source
 
 ROOT = find_root(Path(__file__).parent)
 SOLUTION = re.compile(r"\{solution(?:-start)?\} \S+(?P<body>.*?)(?:\{solution-end\}|\Z)", re.DOTALL)

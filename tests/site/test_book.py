@@ -12,8 +12,8 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tokenspace.errors import RunError
-from tokenspace.press import book
-from tokenspace.press.book import build_book, figure_cells
+from tokenspace.press import site
+from tokenspace.press.site import build_book, figure_files
 from tokenspace.press.download import citation_names, plain_markdown, plain_notebook
 
 SCOREBOARD = "# Scoreboard\n\nNo claims yet.\n"
@@ -49,7 +49,7 @@ def test_a_second_build_with_nothing_changed_runs_nothing(
     built: tuple[Path, dict], small_source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, runs = built
-    monkeypatch.setattr(book, "Popen", None)  # any use of it would fail
+    monkeypatch.setattr(site, "Popen", None)  # any use of it would fail
     assert build_book(small_source, runs, SCOREBOARD, out, pages=PAGES).read_text()
 
 
@@ -86,7 +86,7 @@ def test_a_full_disk_is_said_in_a_sentence(
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(book.os, "replace", full)
+    monkeypatch.setattr(site.os, "replace", full)
     with pytest.raises(RunError, match=r"can't write the book below .*out: No space left.*clean"):
         build_book(small_source, small_runs, SCOREBOARD, tmp_path / "out")
 
@@ -101,22 +101,20 @@ def test_a_folder_that_is_not_a_book_is_left_alone(
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
 
 
-def test_every_figure_gets_a_cell_of_its_own(stand_in: SimpleNamespace) -> None:
+def test_a_figure_becomes_a_directive_beside_its_file(stand_in: SimpleNamespace) -> None:
     made = stand_in.notebook("models")
-    show = made.cells[-1]
-    show.outputs = [nbformat.v4.new_output("stream", text="before"), *show.outputs]
-    show.outputs.append(nbformat.v4.new_output("stream", text="after"))
-    parts = [c for c in figure_cells(made).cells if c.id.startswith("show")]
-    assert [len(p.outputs) for p in parts] == [1, 1, 1]
-    assert parts[0].source == "page.show(fig)"
-    assert all(p.source for p in parts), "myst-nb drops a cell without source, outputs and all"
-    assert [p.metadata.get("tags") for p in parts[1:]] == [["remove-input"]] * 2
-    assert ["mystnb" in p.metadata for p in parts] == [False, True, False]
-    assert parts[1].metadata["mystnb"] == {
-        "figure": {"name": "fig-models", "caption": "A line, $n = 2$."},
-        "image": {"alt": "A line that rises"},
-    }
-    assert len(show.outputs) == 3, "the notebook itself is not changed"
+    about = made.cells[-1].outputs[0].metadata.tokenspace.figure
+    about.alt = 'A "line": it rises # 3\u00a0°'
+    ((path, svg),) = figure_files(made, "hub/models").items()
+    assert re.fullmatch(r"hub/models-figures/fig-models-[0-9a-f]{8}\.svg", path)
+    assert svg.startswith("<svg")
+    directive = made.cells[-1].outputs[0].data["text/markdown"]
+    assert path.removeprefix("hub/") in directive
+    assert "\n:name: fig-models\n" in directive
+    assert "\n\nA line, $n = 2$.\n" in directive
+    other = stand_in.notebook("models")
+    other.cells[-1].outputs[0].data["image/svg+xml"] = svg.replace("L340", "L341")
+    assert path not in figure_files(other, "hub/models"), "a changed figure has another name"
 
 
 @pytest.mark.parametrize(

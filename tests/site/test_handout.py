@@ -13,7 +13,7 @@ from tests.site.answers import ROOT, leaks, readable, solutions, text, words
 
 from tokenspace.press import layout
 from tokenspace.press.scoreboard import scoreboard
-from tokenspace.press.teach.handout import build_handout
+from tokenspace.press.handout import build_handout
 
 pytestmark = pytest.mark.site
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from pypdf import PdfReader
 
-from tokenspace.press.teach.binding import TEMPLATES, bind
-from tokenspace.press.teach.pdf import ROOM, build_pdf, page_numbers
+from tokenspace.press.binding import TEMPLATES, bind
+from tokenspace.press.pdf import ROOM, build_pdf, page_numbers
 
 pytestmark = pytest.mark.site
 

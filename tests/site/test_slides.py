@@ -11,8 +11,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from tests.site.answers import ROOT, leaks
 
 from tokenspace.press import layout
-from tokenspace.press.teach.deck import build_slides
-from tokenspace.press.teach.editions import Student, exercises
+from tokenspace.press.slides import build_slides
+from tokenspace.press.editions import Student, exercises
 from tokenspace.press.teach.slides import Slides, blocks, first
 
 CHAPTERS = layout.chapters(ROOT)

@@ -68,7 +68,7 @@ def book(
 
 
 def _site(made: Material, quiet: bool) -> Path:
-    from tokenspace.press.book import build_book
+    from tokenspace.press.site import build_book
 
     out = made.root / "build" / "book"
     return build_book(made.root, made.runs, made.scoreboard(), out, pages=made.pages(), quiet=quiet)
@@ -86,7 +86,7 @@ def handout(
 
     student/ holds the notebooks and the site without solutions, teacher/ the notebooks with them.
     """
-    from tokenspace.press.teach.handout import build_handout
+    from tokenspace.press.handout import build_handout
 
     made = material(profile, device, timeout, force, jobs)
     out = made.root / "build" / "handout"
@@ -107,7 +107,7 @@ def pdf(
 
     It needs a Chromium, and some minutes on a slow machine.
     """
-    from tokenspace.press.teach.pdf import build_pdf
+    from tokenspace.press.pdf import build_pdf
 
     made = material(profile, device, timeout, force, jobs)
     _site(made, quiet)
@@ -126,7 +126,7 @@ def slides(
     Decks need no network. They hold no solutions.
     """
     from tokenspace.press import layout
-    from tokenspace.press.teach.deck import build_slides
+    from tokenspace.press.slides import build_slides
 
     made = material(profile, device, timeout, force, jobs)
     out = made.root / "build" / "slides"

@@ -37,8 +37,8 @@ def bind(book: Path, out: Path) -> str:
     Links between pages lead to places in the document, solutions stand at the end, what is folded
     is open, and `a[data-page]` is empty where the number of the page it leads to belongs.
     """
-    config = yaml.safe_load((book / "_config.yml").read_text())
-    parts = list(_parts(yaml.safe_load((book / "_toc.yml").read_text())))
+    config = yaml.safe_load((book / "_config.yml").read_text("utf-8"))
+    parts = list(_parts(yaml.safe_load((book / "_toc.yml").read_text("utf-8"))))
     site = book / "_build" / "html"
     bound = Bound(site, out, [page for _, pages in parts for page in pages])
     for caption, pages in parts:
@@ -49,13 +49,13 @@ def bind(book: Path, out: Path) -> str:
             _list(bound, article, depth=1 if caption else 0)
             bound.body.append(str(article))
     _append_solutions(bound)
-    text = (TEMPLATES / "book.html").read_text()
+    text = (TEMPLATES / "book.html").read_text("utf-8")
     filled = {
         "TITLE": escape(config["title"]),
         "AUTHOR": escape(config["author"]),
         "HEAD": _head(bound),
-        "STYLE": (TEMPLATES / "book.css").read_text(),
-        "COVER": (book / "_static" / "cover.svg").read_text(),
+        "STYLE": (TEMPLATES / "book.css").read_text("utf-8"),
+        "COVER": (book / "_static" / "cover.svg").read_text("utf-8"),
         "CONTENTS": "\n".join(_lines(bound)),
         "BODY": "\n".join(bound.body),
     }
@@ -88,7 +88,7 @@ def _article(bound: Bound, page: str) -> Tag:
         bound.drawings.append(match[0])
         return f'<svg data-drawing="{len(bound.drawings) - 1}"></svg>'
 
-    html = SVG.sub(keep, (bound.site / f"{page}.html").read_text())
+    html = SVG.sub(keep, (bound.site / f"{page}.html").read_text("utf-8"))
     article = BeautifulSoup(html, "html.parser").article
     assert article is not None, page
     for element in article.select(SCREEN_ONLY):
@@ -180,7 +180,7 @@ def _lines(bound: Bound) -> Iterator[str]:
 
 def _head(bound: Bound) -> str:
     """Give the styles of the site's first page, and MathJax as it is set up there."""
-    page = BeautifulSoup((bound.site / f"{bound.pages[0]}.html").read_text(), "html.parser")
+    page = BeautifulSoup((bound.site / f"{bound.pages[0]}.html").read_text("utf-8"), "html.parser")
     found = []
     for element in page.select("head > link[rel=stylesheet], head > script"):
         address = "href" if element.name == "link" else "src"

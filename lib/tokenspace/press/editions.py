@@ -2,28 +2,24 @@
 
 A solution is what stands between `{solution-start} LABEL` and `{solution-end}`, or in one
 `{solution} LABEL` box. In its code, the lines between `# BEGIN SOLUTION` (or
-`# BEGIN SOLUTION: a hint`) and `# END SOLUTION` are the answer. What stands before is what a
-student starts from; what stands after the last answer of a cell checks it, and is left out like
-it. The classes are nbconvert's preprocessors, so its command line takes them too.
+`# BEGIN SOLUTION: a hint`) and `# END SOLUTION` are the answer. What stands before, and the rest
+of a function with an answer, is what a student starts from; what stands after the last answer of a
+cell checks it, and is left out like it. So is a cell without an answer, unless it has the tag
+`starter`. The classes are nbconvert's preprocessors, so its command line takes them too.
 """
 
 import ast
 import json
 import re
-import shutil
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import jupytext
-import nbformat
-import yaml
 from nbconvert.preprocessors import Preprocessor
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from tokenspace.errors import PageError
-from tokenspace.press.download import citation_names, plain_notebook
-from tokenspace.press.sync import HEADER, dumps, write
+from tokenspace.press.sync import HEADER
 
 Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
 
@@ -61,8 +57,11 @@ class Student(Preprocessor):
         label, starters = "", []  # of the solution that is being left out
         for cell in nb.cells:
             if cell.cell_type == "code" and label:
-                if any(map(BEGIN.match, cell.source.split("\n"))):
-                    source = starter(cell.source, label, titles[label])
+                source = cell.source
+                if any(map(BEGIN.match, source.split("\n"))):
+                    source = starter(source, label, titles[label])
+                    starters.append(new_code_cell(source, id=cell.id))
+                elif "starter" in cell.metadata.get("tags", []):
                     starters.append(new_code_cell(source, id=cell.id))
                 continue
             if cell.cell_type != "markdown":
@@ -103,8 +102,13 @@ def starter(source: str, label: str, title: str) -> str:
         inside = (inside or bool(begin)) and not END.match(line)
     if inside:
         raise PageError(f"{label}: BEGIN SOLUTION has no END SOLUTION in its cell")
+    top = [line for line in kept[:end] if line[:1].strip()]
+    if top and top[-1].startswith(("def ", "class ")):
+        while end < len(kept) and (kept[end][:1] == " " or not kept[end]):
+            end += 1
     checked = any(line.strip() for line in kept[end:])
-    return "\n".join([*kept[:end], *(["", CHECKED] if checked else [])])
+    begun = "\n".join(kept[:end]).rstrip("\n")
+    return f"{begun}\n\n{CHECKED}" if checked else begun
 
 
 def _without_checks(source: str) -> str:
@@ -121,7 +125,9 @@ def _without_checks(source: str) -> str:
 
 
 def _missing(indent: str, hint: str, label: str, title: str) -> list[str]:
-    texts = [f"    {json.dumps(line, ensure_ascii=False)}" for line in (f"{title} ({label}): ", hint)]
+    texts = [
+        f"    {json.dumps(line, ensure_ascii=False)}" for line in (f"{title} ({label}): ", hint)
+    ]
     return [indent + line for line in ("raise NotImplementedError(", *texts, ")")]
 
 
@@ -180,54 +186,3 @@ def _boxes(source: str) -> Iterator[tuple[str, str, str]]:
         text = []
         yield match["name"], match["title"], "\n".join(body)
     yield "", "", "\n".join(text)
-
-
-def build_handout(
-    source: Path,
-    runs: Mapping[str, Path],
-    scoreboard: str,
-    out: Path,
-    *,
-    pages: Mapping[str, str] | None = None,
-    quiet: bool = False,
-) -> Path:
-    """Write `student/` and `teacher/` below `out`, and return it; arguments as of `build_book`.
-
-    Both hold every notebook, executed; the student's has no solution in its cells, and cells to be
-    filled in, and `student/site` is the whole book without solutions: its pages, its downloads and
-    its search.
-    Raises `PageError` for a solution that isn't closed, `RunError` when the site doesn't build.
-    """
-    from tokenspace.press.site import build_book
-
-    work = out / ".work"  # what the student's site is made of: no solution in it either
-    shutil.rmtree(work / "source", ignore_errors=True)
-    shutil.copytree(source / "book", work / "source" / "book")
-    config = work / "source" / "book" / "_config.yml"
-    config.write_text(_without_buttons(config.read_text("utf-8")), "utf-8")
-    citations = citation_names(source / "book" / "references.bib")
-    for name, run in runs.items():
-        executed = run / "executed.ipynb"
-        student, _ = Student().preprocess(nbformat.read(executed, as_version=4), {})
-        teacher, _ = Whole().preprocess(nbformat.read(executed, as_version=4), {})
-        for edition, made in (("student", student), ("teacher", teacher)):
-            write(out / edition / f"{name}.ipynb", dumps(plain_notebook(made, citations)))
-        write(work / "source" / "runs" / name / "executed.ipynb", dumps(student))
-        text = (source / "notebooks" / f"{name}.py").read_text("utf-8")
-        write(work / "source" / "notebooks" / f"{name}.py", edit_source(text, Student()))
-    folders = {name: work / "source" / "runs" / name for name in runs}
-    index = build_book(
-        work / "source", folders, scoreboard, work / "site", pages=pages, quiet=quiet
-    )
-    shutil.rmtree(out / "student" / "site", ignore_errors=True)
-    shutil.copytree(index.parent, out / "student" / "site")
-    return out
-
-
-def _without_buttons(text: str) -> str:
-    """Take the buttons off a book's pages that lead to notebooks with their solutions."""
-    config = yaml.safe_load(text)
-    config.pop("launch_buttons", None)
-    config["html"]["use_repository_button"] = False
-    config["title"] += ", student edition"
-    return str(yaml.safe_dump(config))

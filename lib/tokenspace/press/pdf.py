@@ -1,16 +1,18 @@
 """The whole book as one PDF: the bound pages, printed by Chromium."""
 
 import os
-from contextlib import nullcontext
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Error, sync_playwright
 from pypdf import PdfReader
 
+from tokenspace.errors import RunError
 from tokenspace.files import write
-from tokenspace.press.teach.binding import TEMPLATES, bind
-from tokenspace.press.teach.chromium import chromium
+from tokenspace.press.binding import TEMPLATES, bind
 
 ROOM = 650  # CSS pixels between the margins of A4, as book.css sets them
 LIMIT = 600_000  # milliseconds that typesetting a book may take on a busy machine
@@ -19,6 +21,28 @@ NUMBER = """numbers => {
   for (const link of document.querySelectorAll("a[data-page]"))
     link.textContent = numbers[decodeURIComponent(link.hash.slice(1))] ?? "";
 }"""
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start Debian's Chromium, the one that `$CHROMIUM` names, or Playwright's own; close it.
+
+    Raises `RunError` when there is none.
+    """
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        except Error as error:
+            raise RunError(
+                f"no Chromium to print with ({str(error).splitlines()[0]}): `apt-get install "
+                "chromium`, or `python -m playwright install chromium`, or name one in $CHROMIUM"
+            ) from error
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 def build_pdf(book: Path, out: Path, browser: Browser | None = None) -> Path:
@@ -37,7 +61,7 @@ def build_pdf(book: Path, out: Path, browser: Browser | None = None) -> Path:
         tab.emulate_media(media="print", color_scheme="light")
         tab.goto(page.as_uri())
         tab.evaluate(TYPESET)
-        tab.evaluate((TEMPLATES / "fit.js").read_text())
+        tab.evaluate((TEMPLATES / "fit.js").read_text("utf-8"))
         partial = target.with_suffix(".partial")
         _print(tab, partial)
         tab.evaluate(NUMBER, page_numbers(partial))

@@ -1,7 +1,7 @@
 """From executed notebooks to the site: stage the sources, run Sphinx, keep nothing that failed."""
 
-import copy
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -19,8 +19,8 @@ import yaml
 from tokenspace.errors import RunError
 from tokenspace.files import write
 from tokenspace.press.download import citation_names, plain_notebook
-from tokenspace.press.sync import dumps
-from tokenspace.press.teach.editions import Whole, edit_source
+from tokenspace.press.editions import Whole, edit_source
+from tokenspace.press.sync import dumps, with_check
 
 Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
 
@@ -62,7 +62,7 @@ def _sphinx(out: Path, quiet: bool) -> Path:
     """Run Sphinx over the staged sources, unless it did so before."""
     build = out / "_build"
     index, stamp = build / "html" / "index.html", build / "key"
-    old = stamp.read_text().split() if stamp.exists() and index.exists() else ["", ""]
+    old = stamp.read_text("utf-8").split() if stamp.exists() and index.exists() else ["", ""]
     new = content_keys(out)
     if new == old:
         return index
@@ -70,10 +70,10 @@ def _sphinx(out: Path, quiet: bool) -> Path:
         shutil.rmtree(build, ignore_errors=True)
     stamp.unlink(missing_ok=True)
     command = [sys.executable, "-c", JUPYTER_BOOK, "build", str(out), "-W", "-n", "--keep-going"]
-    quietly = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    quietly = {**os.environ, "PYTHONWARNINGS": "ignore", "PYTHONUTF8": "1"}
     with (
-        TemporaryFile("w+") as errors,
-        Popen(command, env=quietly, stdout=PIPE, stderr=errors, text=True) as process,
+        TemporaryFile("w+", encoding="utf-8") as errors,
+        Popen(command, env=quietly, stdout=PIPE, stderr=errors, encoding="utf-8") as process,
     ):
         for line in process.stdout or ():
             if not quiet and (match := PROGRESS.match(COLOUR.sub("", line))):
@@ -85,7 +85,7 @@ def _sphinx(out: Path, quiet: bool) -> Path:
         complaints = "\n".join(_complaints(said, out))
         shutil.rmtree(build, ignore_errors=True)
         raise RunError(f"the book did not build:\n{complaints}")
-    stamp.write_text("\n".join(new))
+    stamp.write_text("\n".join(new), "utf-8")
     return index
 
 
@@ -95,24 +95,24 @@ def stage(
     """Lay the book's sources, executed notebooks and downloads out under ``out``."""
     if out.is_dir() and any(out.iterdir()) and not (out / "_toc.yml").is_file():
         raise RunError(f"{out} holds something else than a book: name an empty folder")
-    wanted = set(_copy_tree(source / "book", out))
-    for name, text in {"scoreboard": scoreboard, **pages}.items():
-        wanted.add(_write(out / f"{name}.md", text))
+    staged = dict[str, str | bytes](_sources(source / "book"))
+    staged |= {f"{name}.md": text for name, text in {"scoreboard": scoreboard, **pages}.items()}
     if pages:
-        _write(out / "_toc.yml", _contents(source / "book" / "_toc.yml", pages))
+        staged["_toc.yml"] = _contents(source / "book" / "_toc.yml", pages)
     citations = citation_names(source / "book" / "references.bib")
     for name, run in runs.items():
         notebook, _ = Whole().preprocess(_read(run / "executed.ipynb"), {})
-        page, clean = figure_cells(notebook), plain_notebook(notebook, citations)
-        code = edit_source((source / "notebooks" / f"{name}.py").read_text(), Whole())
-        offered = out / "downloads" / "notebooks"
-        wanted |= {
-            _write(out / "notebooks" / f"{name}.ipynb", dumps(page)),
-            _write(offered / f"{name}.ipynb", dumps(clean)),
-            _write(offered / f"{name}.py", code),
-        }
+        code = (source / "notebooks" / f"{name}.py").read_text("utf-8")
+        offered = f"downloads/notebooks/{name}"
+        staged[f"{offered}.ipynb"] = dumps(with_check(plain_notebook(notebook, citations)))
+        staged[f"{offered}.py"] = edit_source(code, Whole())
+        staged |= {f"notebooks/{path}": svg for path, svg in figure_files(notebook, name).items()}
+        staged[f"notebooks/{name}.ipynb"] = dumps(notebook)
+    # the contents first: by them a folder is known to be a book's, should we be stopped here
+    for place in sorted(staged, key=lambda place: (place != "_toc.yml", place)):
+        write_changed(out / place, staged[place])
     for path in _files(out):
-        if path not in wanted:
+        if path.relative_to(out).as_posix() not in staged:
             path.unlink()
 
 
@@ -124,55 +124,36 @@ def content_keys(out: Path) -> list[str]:
     for name in ("figures.py", "inline.py"):
         frame.update(Path(__file__).with_name(name).read_bytes())
     for path in sorted(_files(out)):
-        digest = pages if path.suffix in (".md", ".ipynb", ".py", ".bib") else frame
-        if "_ext" in path.parts:
-            digest = frame
-        digest.update(str(path.relative_to(out)).encode() + path.read_bytes())
+        place = path.relative_to(out)
+        on_pages = place.parts[0] in ("notebooks", "downloads") or path.suffix in (".md", ".bib")
+        (pages if on_pages else frame).update(str(place).encode() + path.read_bytes())
     return [frame.hexdigest(), pages.hexdigest()]
 
 
-def figure_cells(notebook: Notebook) -> Notebook:
-    """Move each figure's caption, name and alt text to where myst-nb reads them: its cell.
+def figure_files(notebook: Notebook, name: str) -> dict[str, str]:
+    """Make each figure of a page a ``{figure}`` directive, and give the SVG files these name.
 
-    A cell's metadata holds for all its outputs, so a figure that shares a cell with other
-    outputs gets a cell of its own.
+    A file's name has its content's hash, so that a page whose figure changed is read again.
     """
-    page = copy.deepcopy(notebook)
-    page.cells = [part for cell in notebook.cells for part in _parts(cell)]
-    return page
-
-
-def _parts(cell: Notebook) -> Iterator[Notebook]:
-    """Split a code cell so that every figure is the only output of its cell."""
-    groups: list[list[Any]] = [[]]
-    for output in cell.get("outputs", []):
-        if groups[-1] and (_figure(output) or _figure(groups[-1][-1])):
-            groups.append([])
-        groups[-1].append(output)
-    for number, outputs in enumerate(groups):
-        part = copy.deepcopy(cell)
-        if number:
-            # myst-nb skips a cell without source, and its outputs with it
-            part.id, part.source = f"{cell.id}-{number}", "# continued"
-            part.metadata["tags"] = ["remove-input"]
-        if cell.cell_type == "code":
-            part.outputs = outputs
-        if outputs and (figure := _figure(outputs[0])):
-            part.metadata["mystnb"] = {
-                "figure": {"name": figure["name"], "caption": figure["caption"]},
-                "image": {"alt": figure["alt"]},
-            }
-        yield part
-
-
-def _figure(output: Notebook) -> dict[str, str] | None:
-    found: dict[str, str] | None = output.get("metadata", {}).get("tokenspace", {}).get("figure")
-    return found
+    files = {}
+    for output in (one for cell in notebook.cells for one in cell.get("outputs", [])):
+        figure = output.get("metadata", {}).get("tokenspace", {}).get("figure")
+        if figure is None:
+            continue
+        svg = "".join(output.data["image/svg+xml"])
+        mark = hashlib.sha256(svg.encode()).hexdigest()[:8]
+        files[f"{name}-figures/{figure['name']}-{mark}.svg"] = svg
+        path = f"{Path(name).name}-figures/{figure['name']}-{mark}.svg"
+        alt = json.dumps(figure["alt"], ensure_ascii=False)  # options are YAML
+        options = f":name: {figure['name']}\n:alt: {alt}"
+        directive = f"::::{{figure}} {path}\n{options}\n\n{figure['caption']}\n::::"
+        output.data = nbformat.from_dict({"text/markdown": directive})
+    return files
 
 
 def _contents(path: Path, pages: Iterable[str]) -> str:
     """Give the book's contents with further pages after the scoreboard."""
-    contents = yaml.safe_load(path.read_text())
+    contents = yaml.safe_load(path.read_text("utf-8"))
     for part in contents["parts"]:
         if {"file": "scoreboard"} in part["chapters"]:
             part["chapters"] += [{"file": name} for name in pages]
@@ -208,12 +189,11 @@ def _read(path: Path) -> Notebook:
     return nbformat.read(path, as_version=4)
 
 
-def _copy_tree(source: Path, target: Path) -> Iterator[Path]:
-    """Copy the book's sources."""
-    # the contents first: by them a folder is known to be a book's, should we be stopped here
-    for path in sorted(source.rglob("*"), key=lambda path: (path.name != "_toc.yml", path)):
+def _sources(source: Path) -> Iterator[tuple[str, bytes]]:
+    """Read the book's sources, by their places below it."""
+    for path in sorted(source.rglob("*")):
         if path.is_file() and not {"__pycache__", "_build"} & set(path.parts):
-            yield _write(target / path.relative_to(source), path.read_bytes())
+            yield path.relative_to(source).as_posix(), path.read_bytes()
 
 
 def _files(out: Path) -> Iterator[Path]:
@@ -223,10 +203,9 @@ def _files(out: Path) -> Iterator[Path]:
             yield path
 
 
-def _write(path: Path, content: str | bytes) -> Path:
+def write_changed(path: Path, content: str | bytes) -> None:
     """Write only what changed, whole or not at all, so that Sphinx re-reads no more."""
     data = content.encode() if isinstance(content, str) else content
     if not path.exists() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, data)
-    return path
