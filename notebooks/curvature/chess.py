@@ -6,15 +6,17 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # Chess: does the curvature see the board?
 #
 # Chess is a test with an answer key. After some moves every piece stands where it stands, and a model that follows the game must know it somehow. {cite:t}`modenbach2026curvature` reads that knowledge with linear probes and reports that it is tied to the curvature of the {doc}`previous page <connection>`: to a form made of a state and the rows of two tokens, which never saw a board.
-#
+
+# %% [markdown]
 # Such a result is easy to get by accident. A curvature turns one plane, a board has 64 squares with two coordinates, a game has many positions that are alike: each of these makes numbers large that mean nothing. So this page starts with **what the statistic does by construction**. Only then comes a model off the shelf, and then a small transformer that reads nothing but chess, where the effect can be seen, and be seen through.
 #
 # You need the closed form of the curvature from the {doc}`previous page <connection>`, and the moves of the pieces. Symbols are listed in the {doc}`/glossary`.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{admonition} What the paper says
 # :class: paper
 # Of its abstract, in our words and numbered for later:
@@ -27,7 +29,8 @@
 #
 # In numbers: 737 linear probes, a piece on a square each, are right in 81 to 100 % of cases (Qwen, 32 B) and 76 to 99 % (Mistral, 24 B); their weights are the *world vectors*. The mean |cos| between rotated directions and world vectors is above 0.5, for the top pieces above 0.7, and about 0.07 at random; clusters agree with quarters of the board in more than 85 %; the queen is strongest.
 # ```
-#
+
+# %% [markdown]
 # ```{admonition} What we add
 # :class: differs
 # The abstract, the opening and notes could be read, not the code or the appendix. **Which cosine was averaged, which points were read and how they were grouped are reconstructed here.** Ours are $\kappa$, every null, the probes' rival, and the small chess model.
@@ -113,7 +116,7 @@ whole = (unit @ unit.T)[pairs[0], pairs[1]].abs()
 by_chance = float(cc.rotated_cosine(planes, vectors).mean())
 width_of_paper = 2 / (math.pi * 0.07**2)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.2, 3.3))
 x = np.linspace(0, 0.999, 400)
 axes.hist(
@@ -161,13 +164,15 @@ page.say(
 
 # %% [markdown]
 # ### A statistic that can fail
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Ask instead how much of a world vector lies in the plane at all,
 #
 # $$
 # \kappa = \frac{|\Pi w|^2}{|w|^2}, \qquad \mathrm E\,\kappa = \frac 2n \text{ for a random plane,}
 # $$ (eq-kappa)
-#
+
+# %% [markdown]
 # and whether it is larger **where it should be**: for the squares between which the model is choosing, compared with all other squares at the same point. The ratio of the two means is 1 if the curvature knows nothing. Two nulls come with it. *Squares*: the world vectors change places. *Games*: each game's planes meet the squares of another game at the same move, since games resemble each other move by move.
 #
 # World vectors are fitted on one half of the games and held against the curvature of the other half. On the same half, a probe's weights lean towards the very states that take part in the planes.
@@ -185,7 +190,7 @@ for trial in range(30):
     for group, found in p_values.items():
         found.append(cc.mantel_test(likeness, KING, 99, trial, group).p)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.2, 3))
 for (group, found), colour in zip(p_values.items(), (RED, BLUE), strict=True):
     axes.plot(
@@ -324,7 +329,7 @@ page.say(
     f"fact's commoner answer is right in {float(never.min()):.0%} to {float(never.max()):.0%}, "
     f"{float(never.mean()):.1%} on average."
 )
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 state_claim(
     "chess-probes",
     statement="The states of an off-the-shelf model tell more about the board than the tokens so "
@@ -571,7 +576,7 @@ page.say(
 #
 # Points are grouped by their likeliest square, and the curvatures of each group averaged. Are squares that lie close to each other alike?
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 
 
 def by_distance(similarity):
@@ -720,7 +725,7 @@ state_claim(
 #
 # The paper's world vectors are of a piece on a square, its colour included. What a choice of a from square has to know is simpler: whether a piece *of the side to move* stands there, 64 facts. Both are shown below. That the second is drawn here, and judged by the higher bar, was decided after both had been seen, in earlier trainings.
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(8.4, 3), sharex=True)
 most = max(tests["κ of own, squares"].value for tests in small_tests.values())
 bins = np.geomspace(0.5, max(2, 1.5 * most), 60)
@@ -850,7 +855,7 @@ page.table(
 #
 # ### How much is plain geometry of tokens?
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 for_rows = rows_alone["trained"]
 state_claim(
     "chess-rows-board",
@@ -922,7 +927,7 @@ boards = [
 ]
 page.say(f'<div class="ts-boards">{"".join(boards)}</div>')
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 3, figsize=(8.6, 3.1))
 shown_squares = (chess.A1, chess.E4, chess.G8)
 for axes, square in zip(panels, shown_squares, strict=True):
@@ -1111,7 +1116,7 @@ state_claim(
     scale=f"{len(at)} points of the small chess model; largest entry of R + Rᵀ, median |cos|",
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 SENTENCES = [
     ("1 sensitive where spread", [], ["swap-from", "swap-to"]),
     ("2 a form in so(n) from token geometry", [], ["form"]),
@@ -1155,13 +1160,15 @@ state_claim(
 # ## Exercises
 #
 # From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{exercise} ★ The other half of the plane
 # :label: ex-square-mean
 #
 # For random vectors in a random plane, what is the mean of $\cos^2\theta$? And the standard deviation of $|\cos\theta|$ over pairs? How many pairs would make 0.64 "highly significant" against 0.07?
 # ```
-#
+
+# %% [markdown]
 # ```{solution-start} ex-square-mean
 # :class: dropdown
 # ```

@@ -6,15 +6,17 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # Sampling as parallel transport: a connection made of two tokens
 #
 # A language model ends in a state, a single vector, and from it follow the probabilities of all tokens. Then one token is drawn, and everything that the state said about the others is gone. How large is that error, and does it have a *shape*?
-#
+
+# %% [markdown]
 # {cite:t}`modenbach2026curvature` gives it one. The two likeliest tokens span a plane; the plane defines a small rotation for every direction in which the state might move; and rotations that don't commute have curvature. This page derives the pieces one at a time, checks each against something known, and then reads them from a real model. At the end stands the question that matters: **does the curvature tell how much a sampled token changes what follows?**
 #
 # You need dot products, derivatives, and the idea that a rotation of $\mathbb R^n$ turns planes. Symbols are listed in the {doc}`/glossary`.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{admonition} What the paper says
 # :class: paper
 # - Language models are sensitive to a change of a single token where the predicted distribution is spread over several.
@@ -28,7 +30,8 @@
 #
 # - Parallel transport along a path is $P\exp(-\int A)$. The **curvature** $R = \partial_\mu A_\nu - \partial_\nu A_\mu - [A_\nu, A_\mu]$ is measured by small closed loops, four of which make a clover.
 # ```
-#
+
+# %% [markdown]
 # ```{admonition} Where the paper is silent, and what we chose
 # :class: reconstructed
 # We could read the paper's abstract, its opening and notes on the rest, not its code. It may say more than we know.
@@ -91,13 +94,15 @@ def slope(x, y):
 # $$
 # \mathrm E\,|v - m|^2 = \sum_i p_i\,|v_i - m|^2 .
 # $$ (eq-error)
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Let two tokens carry all probability. Then $v_1 - m = p_2 (v_1 - v_2)$ and $v_2 - m = -p_1 (v_1 - v_2)$, so
 #
 # $$
 # \mathrm E\,|v - m|^2 = (p_1 p_2^2 + p_2 p_1^2)\,|v_1 - v_2|^2 = p_1 p_2\,|v_1 - v_2|^2 ,
 # $$ (eq-two)
-#
+
+# %% [markdown]
 # which is largest at $p_1 = p_2 = \tfrac12$. Divided by that largest value it is $4 p_1 p_2$. **The charge is the error of sampling, normalized.** That is our derivation; the paper introduces $q$ for its two limits.
 
 # %%
@@ -110,7 +115,7 @@ picks = torch.multinomial(laws, 2000, replacement=True, generator=generator)
 sampled = (pair[picks] - cv.mean(laws, pair)[:, None]).square().sum(-1).mean(1)
 sampled = 4 * sampled / (pair[0] - pair[1]).square().sum()
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(5.2, 3.2))
 axes.plot(p, normalized, color=BLUE, label="normalized error, trace of the covariance")
 axes.plot(p, cv.charge(p, 1 - p), ":", color=INK, lw=2.5, label=r"charge $4p_1p_2$")
@@ -141,13 +146,15 @@ page.show(
 # $$
 # q\; z\wedge v_1\wedge v_2 \;\longmapsto\; q\,\big[(\mu\cdot z)\, v_1\wedge v_2 - (\mu\cdot v_1)\, z\wedge v_2 + (\mu\cdot v_2)\, z\wedge v_1\big] .
 # $$
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # $z$ has length 1 and stays on the sphere, so $\mu$ is at right angles to it and the first term is 0. The others are $A_\mu(z)$ above. Write $B = a\wedge b$ for the matrix that turns the plane of the unit rows, $B\mu = a\,(b\cdot\mu) - b\,(a\cdot\mu)$, and collect terms:
 #
 # $$
 # A_z(\mu) = q\; z\wedge B\mu .
 # $$ (eq-form)
-#
+
+# %% [markdown]
 # If the state moves along $\mu$, the frame that travels with it is turned in the plane of $z$ and $B\mu$. Directions that touch neither token turn nothing.
 #
 # **By hand, in $\mathbb R^3$.** Write $c = a\times b$, $\tau = z\cdot c$ and $[x]_\times y = x\times y$. Then $x\wedge y = -[x\times y]_\times$ and $B\mu = -c\times\mu$, so for $\mu$ at right angles to $z$
@@ -178,7 +185,7 @@ gap_three = float((by_hand - cv.curvature_on(z, a, b, q, mu, nu)).abs().max())
 assert torch.allclose(cv.one_form(z, a, b, q, mu), cross_matrix(-q * tau * mu))
 assert gap_three < 1e-12
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure = plt.figure(figsize=(5.4, 4.4))
 axes = figure.add_subplot(projection="3d")
 shown = torch.tensor([[0.35, 0.25, 0.9], [1.0, 0.15, 0.0], [0.3, 0.95, 0.0]]).double()
@@ -225,7 +232,7 @@ for theta in half_angles:
 solid = [cv.cap_area(theta) for theta in half_angles]
 cap_error = max(abs(s - t) for s, t in zip(solid, turned_by, strict=True))
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(5.2, 3.2))
 degrees = [math.degrees(theta) for theta in half_angles]
 axes.plot(degrees, solid, color=MUTED, label=r"solid angle $2\pi(1-\cos\theta)$")
@@ -250,7 +257,7 @@ page.claim(
     scale=f"{len(half_angles)} caps, 128 steps of a fourth-order method; largest error in radians",
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## The curvature, in closed form
 #
 # Now the form of the two tokens, in any dimension. With $P = I - zz^\top$ and $q$, $a$, $b$ fixed, {eq}`eq-form` gives $\partial_\mu A_\nu = q\,\mu\wedge B\nu$, and $[z\wedge x, z\wedge y] = -Px\wedge Py$. So
@@ -258,14 +265,16 @@ page.claim(
 # $$
 # R(\mu,\nu) = q\,(\mu\wedge B\nu - \nu\wedge B\mu) - q^2\, PB\mu\wedge PB\nu .
 # $$ (eq-r)
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # There is one plane of directions that the three vectors single out: that of $Pa$ and $Pb$, with an orthonormal basis $e_1, e_2$ (Gram–Schmidt). Take $\mu = e_1$ and $\nu = e_2$. Then everything happens in the three dimensions of $z, e_1, e_2$, and {eq}`eq-r-three` is the answer already: $\mu\times\nu = z$ there, so its first part is $q^2\tau^2[z]_\times = -q^2\tau^2\,e_1\wedge e_2$ and its second $q\,[c\times z]_\times = q\,z\wedge c$. In words of any dimension,
 #
 # $$
 # R = q\,D_0\; z\wedge\hat n \;-\; q^2 D^2\; e_1\wedge e_2, \qquad
 # \|R\|^2 = q^2 D_0^2\,|\Pi_{ab}\,z|^2 + q^4 D^4 ,
 # $$ (eq-closed)
-#
+
+# %% [markdown]
 # where $D_0 = |a\wedge b|$ is the sine of the angle between the rows, $\hat n = c/D_0$ the unit vector of the part of $z$ outside their plane ({numref}`fig-candidates`), $\Pi_{ab}$ the projection on that plane, and $D = \tau = |z\wedge a\wedge b|$ the volume of the three. A skew matrix of three dimensions has rank 2: **$R$ turns one plane and nothing else**; what that does to the cosine of $w$ and $Rw$ is {ref}`an exercise <ex-cos>`. Two vectors of length $n$ say all of it; no $n\times n$ matrix is needed. {ref}`An exercise <ex-half>` halves the charge, {ref}`another <ex-swap>` exchanges the tokens.
 #
 # Notes on the paper say that $|z\wedge v_1\wedge v_2|$ is large when $z$ lies in the span of the two rows. It is the volume of three vectors, and vanishes there.
@@ -300,7 +309,7 @@ gap = (cv.curvature_from_clover(form, *axes3, sides[0]) - wrong).norm(dim=(1, 2)
 )
 wrong_error = float(gap.median())
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(5.2, 3.4))
 for (name, values), colour in zip(errors.items(), (AMBER, BLUE), strict=True):
     axes.loglog(sides, values, "o-", color=colour, label=f"{name}, slope {slopes[name]:.2f}")
@@ -453,7 +462,7 @@ def told(point):
     )
 
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 chose = {point.position + 1: i for i, point in enumerate(opened)}
 shades = [0.05 + 0.4 * point.q for point in opened]
 words = [(word(token), chose.get(k)) for k, token in enumerate(passage[0])]
@@ -650,7 +659,7 @@ page.table(
     ),
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(8.4, 3.2))
 for axes, column, name in zip(
     panels, ("js", "expected"), ("JS after the swap (nats)", r"$p_1p_2\cdot$JS (nats)"), strict=True
@@ -667,7 +676,7 @@ page.show(
     alt="Left: a cloud without trend. Right: points under a rising line.",
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 scale = f"{model}, {len(table)} points of {table.text.nunique()} prompts, one token ahead"
 
 
@@ -748,13 +757,15 @@ page.say(
 # ## Exercises
 #
 # From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{exercise} ★ Turned towards itself
 # :label: ex-cos
 #
 # Someone measures the mean of $|\cos|$ between a vector $w$ and $Rw$, over random $w$ and the curvatures of this page. What comes out, and what has been learned?
 # ```
-#
+
+# %% [markdown]
 # ```{solution-start} ex-cos
 # :class: dropdown
 # ```

@@ -6,15 +6,17 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # A flow trained on language
 #
 # {doc}`The previous page <vertices>` had the exact answer to every question, because nothing on it was trained. Here networks take the oracle's place. The theory said nothing about that step: a predictor in the hull ends on tokens even when it is wrong. **How good does it become, what do its mechanisms repair, and what do they only seem to repair?**
-#
+
+# %% [markdown]
 # We train on a source whose likelihood is known, so the network has an upper limit, the oracle, and every sample has a true score. Next to the paper's method stand its rivals, at the same number of parameters and steps: the same network trained with cross entropy, an unconstrained head, masked diffusion, and an autoregressive model. At the end comes a real text, where no oracle helps.
 #
 # You need {doc}`the page before this one <vertices>` and some experience of training networks. Symbols are listed in the {doc}`/glossary`.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{admonition} What the paper says
 # :class: paper
 # {cite:t}`li2026convergeflow` take LangFlow, a flow model with frozen embeddings that was trained with cross entropy for a million steps, and train on with the squared error for 200,000 steps more, on OpenWebText (GPT-2 byte pairs, 1,024 tokens, about 130 million parameters).
@@ -189,7 +191,7 @@ def perplexity_at(H, schedule, nfe):
     return min(found)
 
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(9.2, 3.6), sharex=True, sharey=True)
 for axes, evaluations in zip(panels, (64, 128), strict=True):
     for colour, schedule in zip((RED, AMBER, BLUE), "ABC", strict=True):
@@ -226,7 +228,7 @@ below = sum(int((xy[:, 1] < DATA_H).sum()) for *_, xy in curves)
 same = perplexity_at(DATA_H, "C", 64) / perplexity_at(DATA_H, "C", 128)
 at_64, at_128 = (c[-1][-1, 0] for c in curves if c[0] == "C" and c[2:4] == (0, 50))
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 page.say(
     f"**{below} of the {sum(len(c[-1]) for c in curves)} points have less entropy than real text.** "
     "Their perplexities cannot be compared with anything above the dashed line. Schedule A never "
@@ -355,7 +357,7 @@ single = losses(lambda x, g, c: flow.context_free(x, g, E, source.marginals(L).t
 best = losses(oracle)
 reached = {kind: [losses(m.predictor, 2) for m in models[kind]] for kind in flows}
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 3, figsize=(9.4, 3.2))
 where = {"hull": 0, "unconstrained": 0, "hull-ce": 1, "masked": 2, "autoregressive": 2}
 colours = dict(zip(names, (BLUE, TEAL, RED, AMBER, PINK), strict=True))
@@ -450,7 +452,7 @@ short = {
 }
 alone_bound = float(torch.special.entr(source.marginals(L)).sum(1).mean())  # its integral is known
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, ((left, above_mse), (right, above_ce)) = plt.subplots(2, 2, figsize=(9.2, 6.2))
 left.plot(gammas, exact.mean(1) / V, color=INK, label="oracle")
 right.plot(gammas, flow.information_density(gammas, exact.mean(1)), color=INK)
@@ -601,7 +603,7 @@ nearest = torch.stack([flow.margin(y, E64)[0] for y in ys[:-1]])
 changed = (nearest != final).double().flatten(1).mean(1)
 certain = (named >= 0).double().flatten(1).mean(1)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.4))
 styles = {"unconstrained, held": {"ls": "--"}, "hull-ce": {"ls": "--"}}
 for way, v in far.items():
@@ -644,7 +646,7 @@ page.say(
     f"{int((fine[:-1] > lowest).sum())} of the {len(fine)} points lie above."
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 page.claim(
     "flow-trained-hull-ends",
     statement="A trained hull model ends on tokens, at a distance in proportion to the noise left.",
@@ -699,7 +701,7 @@ weight = torch.stack([p.logits.softmax(-1).amax(-1).cpu() for p in seen])
 last = guess[-1]
 likelihood = torch.stack([source.nll(g) for g in guess])
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 frames = {}
 for i in sorted({round(j * (len(seen) - 1) / 7) for j in range(8)}):
     figure, axes = plt.subplots(figsize=(7.2, 3.2))
@@ -775,7 +777,7 @@ def nll(kind, nfe, mechanism):
     return [found[kind, nfe, mechanism, i].nll for i in range(seeds)]
 
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.8, 4))
 lines = [("oracle", plain, INK, "oracle", "-"), ("hull", plain, BLUE, "hull, MSE, K = 0", ":")]
 lines += [(kind, once, colours[kind], f"{names[kind]}, K = 1", "-") for kind in flows]
@@ -855,7 +857,7 @@ model_error = [v - found["oracle", most, plain, 0].nll for v in nll("hull", most
 solver_error = found["oracle", min(nfes), plain, 0].nll - found["oracle", most, plain, 0].nll
 helped = [a - b for a, b in zip(nll("hull", most, plain), nll("hull", most, once), strict=True)]
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 page.claim(
     "flow-samples-near-source",
     statement="With one refinement, samples of the hull trained with a squared error alone come "
@@ -954,7 +956,7 @@ found |= dict(zip(everything, each(score, everything), strict=True))
 frontier = {f: [(label, found["hull", most, m, 0]) for label, m in v] for f, v in families.items()}
 frontier["oracle, w_ug"] = [(f"{job[2].w_ug:g}", found[job]) for job in oracle_jobs]
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(9.4, 4.0))
 for colour, (family, v) in zip((BLUE, TEAL, RED, AMBER, MUTED), frontier.items(), strict=True):
     for axes, what in zip(panels, ("entropy", "bigram_kl"), strict=True):
@@ -1082,7 +1084,7 @@ def mean_cosine(rows):
 
 cosine = {kind: mean_cosine(run.averaged.E) for kind, run in free.items()}
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.4, 3.2))
 for kind, run in free.items():
     at_step = [0, *run.steps.tolist()]
@@ -1350,13 +1352,15 @@ page.claim(
 # ## Exercises
 #
 # From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{exercise} ★ How many points are left
 # :label: ex-lang-points
 #
 # At 64 evaluations and schedule A, how many points does the sampler stop at with $K = 0, 1, 3, 7$? The paper's best setting has $K = 100$ in schedule C, on its released times. How many are left there, and why does the oracle care and the trained model not?
 # ```
-#
+
+# %% [markdown]
 # ```{solution-start} ex-lang-points
 # :class: dropdown
 # ```

@@ -1,12 +1,14 @@
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # A flow that lands on tokens, exactly
 #
 # A language model can write a text one token at a time. It can also write all of it at once: place every position somewhere in space, at random, and let the whole cloud flow until each position has reached the row of some token. A picture is made that way, and nobody minds if a pixel ends between two shades. A text has nothing between two words. **Where does such a flow end, and what makes it end on tokens?**
-#
+
+# %% [markdown]
 # {cite:t}`li2026convergeflow` keep every prediction of the model inside the convex hull of the embedding table, and prove that the flow then ends at one of the hull's vertices. This page takes that apart with nothing trained. Every model on it is known exactly, so each effect can be laid to its cause: the flow itself, an error of the model, the size of the steps, or the mechanism that is used to sharpen the samples.
 #
 # The order is: two tokens on a line, five in a plane, the theorem and its gaps, the propositions, and then a source of sequences whose posterior we can compute. The page {doc}`language` trains networks on that source. You need multivariate normal distributions, Bayes' rule and ordinary differential equations. Symbols are listed in the {doc}`/glossary`.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{admonition} What the paper says
 # :class: paper
 # - A predictor that is a **weighted mean of token embeddings**, with weights that contain the exact Gaussian kernel, can be trained with a squared error alone.
@@ -67,7 +69,7 @@ def normal(*shape):
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## The path from data to noise
 #
 # A sequence of $L$ tokens is written as $L$ rows of the embedding table $E$, of $V$ rows and $d$ columns. Call these rows $x^\star$. Mixing them with noise $z \sim \mathcal N(0, I)$ gives a path
@@ -75,7 +77,8 @@ def normal(*shape):
 # $$
 # x_t = \alpha_t\, x^\star + \sigma_t\, z ,
 # $$ (eq-noising)
-#
+
+# %% [markdown]
 # with pure noise at $t = 0$ and the data at $t = 1$: $\alpha$ rises from 0, $\sigma$ falls to 0, and $\alpha^2/\sigma^2$ is the *signal-to-noise ratio*, SNR. What we want is the way back. Let $\mu = \mathrm{E}[x^\star \mid x_t]$ be the best guess of the data from a noisy sequence. Then the points of {eq}`eq-noising` have, at each time, the same law as the points of an ordinary differential equation, started in noise {cite:p}`lipman2023flow`:
 #
 # $$
@@ -172,7 +175,7 @@ page.claim(
     scale="V = 50,257 orthogonal rows, d = 768, exact noise; real rows are not orthogonal",
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## The hull
 #
 # The predictor of the paper gives token $j$ the weight
@@ -181,7 +184,8 @@ page.claim(
 # w_j \;\propto\; f_j(x, t)\; \exp\Big(\!-\frac{|x^{(i)} - \alpha\, e_j|^2}{2\sigma^2}\Big),
 # \qquad \mu^{(i)} = \sum_j w_j\, e_j ,
 # $$ (eq-hull)
-#
+
+# %% [markdown]
 # where $f$ is the network, positive and summing to one. The network is free to say what the context makes likely; the Gaussian factor is not learned. When all rows have one norm the exponent is $\frac{\alpha}{\sigma^2}\langle x, e_j\rangle$ up to a constant, so {eq}`eq-hull` costs one product with $E^\top$ on top of the network's logits. A network that outputs zeros *is* then the posterior mean of a model that knows nothing but the position itself.
 
 # %%
@@ -215,7 +219,7 @@ landed = (line[-1] < 0).long()
 expected = flow.quantile_map(start, pair, prior)
 mismatches = int((landed != expected).sum())
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.3))
 x = torch.linspace(-2.5, 2.5, 400, dtype=torch.float64)
 for colour, t in zip(PALETTE, (0.1, 0.5, 0.7, 0.9), strict=False):
@@ -283,7 +287,7 @@ def run(mean, z=noise):
 
 exact, ended = run(toy.exact)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 frames = {}
 shown = slice(0, min(paths, 400))
 ring = toy.TOKENS[[0, 1, 2, 3, 4, 0]]
@@ -314,7 +318,7 @@ page.show(
     ),
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 grid = torch.linspace(-3, 3, side, dtype=torch.float64)
 where = torch.cartesian_prod(grid, grid)
 _, cell = run(toy.exact, where)
@@ -455,7 +459,7 @@ def way(axes, moving):
     )  # (N, 2 levels)
 
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 drawn = 80
 shrink = (1 + noises**2).rsqrt()[:, None, None]
 figure, panels = plt.subplots(1, 2, figsize=(5.8, 3.2))
@@ -492,7 +496,7 @@ page.show(
     ),
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 3, figsize=(9.4, 3.2), width_ratios=[1, 1, 1.25])
 for axes, name in zip(panels, (wrong, "unconstrained"), strict=False):
     ys, tokens = flows[name]
@@ -601,12 +605,14 @@ page.claim(
 # ```
 #
 # **A. The end is in the hull, on any grid.** Apply {eq}`eq-step` $K$ times:
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # $$
 # x_K = \frac{\sigma_K}{\sigma_0}\, x_0 + \Big(\alpha_K - \sigma_K \frac{\alpha_0}{\sigma_0}\Big)\, \bar\mu,
 # \qquad \bar\mu = \frac{\sum_k \big(\tfrac{\alpha_{k+1}}{\sigma_{k+1}} - \tfrac{\alpha_k}{\sigma_k}\big)\, \mu_k}{\tfrac{\alpha_K}{\sigma_K} - \tfrac{\alpha_0}{\sigma_0}} ,
 # $$ (eq-identity)
-#
+
+# %% [markdown]
 # a mean of all predictions with positive weights. No step size can throw a hull predictor out of the hull.
 
 # %%
@@ -653,7 +659,7 @@ for B in bounds:
     latest = float(scale[possible][0])
     certified[B] = ((named >= 0).double().mean(1), *flow.audit(named, tokens), latest)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 one = int((scale - 1).abs().argmin())
 guesses = flow.margin(flows["exact"][0][one], toy.TOKENS)[0]
 figure, axes = plt.subplots(figsize=(6.4, 3.2))
@@ -731,7 +737,7 @@ tries = pd.DataFrame(
     ],
 )  # fmt: skip
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 t = flow.theorem_grid(max(deltas), min(ends))
 drawn = torch.searchsorted(t, torch.linspace(0, float(t[-1]), 200, dtype=t.dtype)).unique()
 figure, panels = plt.subplots(1, 2, figsize=(9.2, 3.0), sharey=True)
@@ -766,7 +772,7 @@ page.table(
     ),
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 trapped, free = (tries[tries["log f"] == name] for name in tries["log f"].unique())
 growth = trapped[trapped["δ"] == max(deltas)]["N δ²"]
 page.claim(
@@ -1178,13 +1184,15 @@ page.say(
 # ## Exercises
 #
 # From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{exercise} ★ A rarer token
 # :label: ex-quantile
 #
 # In {numref}`fig-line` token $+1$ has probability 0.3. Let it be 0.1. From which starting noise on do paths end at $+1$?
 # ```
-#
+
+# %% [markdown]
 # ```{solution-start} ex-quantile
 # :class: dropdown
 # ```

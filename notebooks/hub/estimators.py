@@ -1,17 +1,20 @@
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # Intrinsic dimension, and how a hub of short rows breaks the reading
 #
 # A row of an embedding table is a list of several hundred numbers. That says how the row is *stored*, not how freely it can *move*: the rows may lie along something much thinner than the space they are written in. The **intrinsic dimension** is the number of coordinates that would really be needed. It is usually read from nothing more than each row's two nearest neighbours.
-#
+
+# %% [markdown]
 # This page builds that reading from its one assumption, checks it where the answer is known, and then breaks it on purpose: it adds a few very short rows to a table and watches the reading rise several times over, although nothing about the other rows has changed. Every step of the breakage has a formula, and every formula is checked against what happens. The page {doc}`models` then asks how much of this is going on in real tables.
 #
 # You need logarithms, the exponential distribution, and distances between vectors. Symbols are listed in the {doc}`/glossary`.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{admonition} What the paper says
 # :class: paper
 # {cite:t}`quemy2026hub` reports that the embedding tables of many language models contain a *hub*: a few hundred unusually short rows near the origin. In high dimension, distances concentrate, and a token comes to lie closer to this central cluster than to any other token. Its first two neighbours are then hub rows at nearly the same distance, and TwoNN, the estimator that compares those two distances, reads far too high. Per token, the dimension is heavy-tailed. Without the hub, or with all rows scaled to one length, the reading is much lower.
 # ```
-#
+
+# %% [markdown]
 # The paper studies real models. What follows here is a study of the *mechanism*, on tables whose dimension we set ourselves.
 
 # %% tags=["parameters"]
@@ -83,7 +86,7 @@ radius = torch.logspace(-0.3, 1.5, 60, dtype=torch.float64)
 inside = torch.stack([(distances < r).double().sum(dim=1).mean() - 1 for r in radius])
 slope = torch.gradient(inside.log(), spacing=(radius.log(),))[0]
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure = plt.figure(figsize=(9.2, 3.0))
 left = figure.add_subplot(1, 3, 1, projection="3d")
 turn = (roll[:1400, 0] ** 2 + roll[:1400, 2] ** 2).sqrt()
@@ -188,7 +191,7 @@ assert abs(by_integral - t**-d) < 1e-6
 # %% tags=["hide-input"]
 page.say(f"Integral: {by_integral:.6f}. Closed form: {t**-d:.6f}.")
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## From ratios to a reading
 #
 # Given $N$ values of $m$, the likelihood of {eq}`eq-exponential` is $\prod_i d\, e^{-d m_i}$. Its maximum is at $N / \sum m_i$. The sum of $N$ exponentials is a Gamma variable, and $\mathrm{E}[1/\sum m_i] = d/(N-1)$, so the estimate without bias is
@@ -197,7 +200,8 @@ page.say(f"Integral: {by_integral:.6f}. Closed form: {t**-d:.6f}.")
 # \hat d_{\text{MLE}} = \frac{N-1}{\sum_i m_i},
 # \qquad \frac{\mathrm{sd}(\hat d)}{d} = \frac{1}{\sqrt{N-2}} \approx \frac{1}{\sqrt N} .
 # $$ (eq-mle)
-#
+
+# %% [markdown]
 # With several thousand rows the error of sampling is one or two per cent. That is small, and it is *only* the error of sampling. A wrong assumption does not show up in it.
 
 # %%
@@ -264,7 +268,7 @@ for name, (true, rows) in shown.items():
     checks.append((name, true, read.value, read.se, gap, p, gap_true))
     curves[name] = (*hub.survival(m), read.value)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 4, figsize=(9.2, 2.9), sharey=True)
 for axes, (name, (x, y, slope)) in zip(panels, curves.items(), strict=True):
     some = torch.linspace(0, len(x) - 1, 400).long()
@@ -321,7 +325,7 @@ bias = pd.DataFrame(
     columns=["family", "points", "true d", "ratio"],
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.6, 3.6))
 for colour, (name, part) in zip(PALETTE, bias.groupby("family", sort=False), strict=False):
     for size, style in zip(sizes, (":", "-"), strict=True):
@@ -804,7 +808,7 @@ def all_states(disc, upper, lower):
     }
 
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, disc, upper, lower = empty_panels()
 draw_ring(disc, s, h)
 draw_readings(upper, lower, s, h)
@@ -854,13 +858,15 @@ page.show(
 # $$
 # |x-y|^2 = \rho^2 + s^2 - 2\rho s \cos\theta .
 # $$ (eq-cosines)
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # In $D$ dimensions, a random direction is nearly orthogonal to any given one: $\cos\theta$ is close to $\mathcal N(0, 1/D)$. This is the concentration of measure. *Every* hub row is at about the same distance $\sqrt{\rho^2+s^2}$ from *every* token. Among $h$ rows the best cosine is that of the largest of $h$ normal variables, about $\sqrt{2\ln h / D}$. So a token prefers the hub to its nearest fellow token, at distance $r_\text{core}$, when
 #
 # $$
 # r_\text{core}^2 > \rho^2 + s^2 - 2\rho s \sqrt{\frac{2\ln h}{D}} .
 # $$ (eq-capture)
-#
+
+# %% [markdown]
 # If the nearest token has the same length, and the cosine between the two is $c$, then $r_\text{core}^2 = 2\rho^2(1-c)$ and {eq}`eq-capture` becomes
 #
 # $$
@@ -897,7 +903,7 @@ for length in (0.05, 0.2, 0.5):
     shares = pd.Series(taken.double()).groupby(bin_of.numpy()).agg(["mean", "size"])
     steps[length] = (shares[shares["size"] >= 10]["mean"], float(c[predicted].max()))
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.6, 3.4))
 for colour, (length, (shares, threshold)) in zip((BLUE, RED, TEAL), steps.items(), strict=True):
     middle = [float(edges[min(i, len(edges) - 1)]) - 0.01 for i in shares.index]
@@ -931,13 +937,15 @@ page.show(
 # $$
 # m \approx \frac{r_2^2 - r_1^2}{2\rho^2} = \frac{s}{\rho} \cdot \frac{g_1 - g_2}{\sqrt D} .
 # $$ (eq-gap)
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Far out in its tail the normal distribution falls off like an exponential with rate $\sqrt{2\ln h}$, and so the gap $g_1 - g_2$ is about exponential with that rate. Captured tokens, read by themselves, therefore give
 #
 # $$
 # \hat d_{\text{captured}} = \frac{1}{\mathrm{E}\,m} \approx \frac{\rho}{s}\sqrt{2D \ln h} .
 # $$ (eq-captured)
-#
+
+# %% [markdown]
 # Nothing of the manifold is left in this number: it measures the hub's length, the hub's size and the width of the table. (Does the reading of the *whole* table grow with its width as well? That is {ref}`an exercise <ex-width>`.) And because the gap is again nearly *exponential*, the exponential check has little to object: seen from inside, the hub makes a tidy manifold of absurd dimension.
 #
 # The mean gap can also be had exactly, as $h \int \Phi^{h-1}(1-\Phi)\, dx$. It is a few per cent larger than $1/\sqrt{2\ln h}$, which is only the first term of a slow expansion:
@@ -989,7 +997,7 @@ page.claim(
     ),
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## The reading, taken apart
 #
 # The MLE is a sum over tokens, and tokens can be sorted into groups: hub rows, captured tokens, and free ones. With weights $w_g = N_g/(N-1)$ and $\overline m_g$ the mean of $m$ in group $g$,
@@ -997,7 +1005,8 @@ page.claim(
 # $$
 # \frac{1}{\hat d_{\text{MLE}}} = \sum_g w_g\, \overline{m}_g ,
 # $$ (eq-decomposition)
-#
+
+# %% [markdown]
 # which is not an approximation but {eq}`eq-mle` with its sum in another order.
 
 # %%
@@ -1017,7 +1026,7 @@ page.table(
     ),
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(figsize=(6.8, 2.1))
 colours = {"free": BLUE, "captured": RED, "hub row": AMBER}
 start = [0.0, 0.0]
@@ -1158,7 +1167,7 @@ page.table(
     ),
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.8))
 left.plot(phase.cosine, phase.predicted, color=MUTED, label="predicted")
 left.plot(phase.cosine, phase["cosine < ½"], color=MUTED, ls=":", label="share with cosine < ½")
@@ -1558,7 +1567,7 @@ kept = (
     (trials["longest removed"] / trials.full).min(),
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 page.claim(
     "toy-hub-inflates",
     statement="A hub of short rows makes TwoNN read far too high",
@@ -1715,13 +1724,15 @@ page.claim(
 # ## Exercises
 #
 # From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{exercise} ★ Wider tables
 # :label: ex-width
 #
 # The table becomes four times as wide; everything else stays. By what factor does the reading of the captured tokens change, and by what factor that of the whole table? Decide by {eq}`eq-captured` and {eq}`eq-decomposition`, then run.
 # ```
-#
+
+# %% [markdown]
 # ```{solution-start} ex-width
 # :class: dropdown
 # ```

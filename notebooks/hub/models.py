@@ -6,11 +6,12 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # The hub in real tables
 #
 # {doc}`The previous page <estimators>` built a table with a hub in it and watched the estimate of its intrinsic dimension grow. This page takes the tables of real models and asks, of each: is there a hub, whom does it capture, and how much does it change the reading? Everything is measured with a control, and every claim of the paper's abstract gets a verdict at the scale that this run had.
-#
+
+# %% [markdown]
 # The list of tables is a parameter. Put your own model into it, by the name of a file or by its id on the Hugging Face Hub, and the whole page is about that model.
 
 # %% tags=["parameters"]
@@ -68,7 +69,8 @@ from tokenspace.sources import check_rows, hf_models, load_table
 
 # %% [markdown]
 # ## What is claimed
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{admonition} What the paper says
 # :class: paper
 #
@@ -84,7 +86,8 @@ from tokenspace.sources import check_rows, hf_models, load_table
 # 8. The hub holds a subset of the rows that detectors of under-trained tokens flag, yet its rows were updated in training.
 # 9. Normalizing all rows to length one gives the same lower reading.
 # ```
-#
+
+# %% [markdown]
 # ```{admonition} Differs from the paper
 # :class: differs
 #
@@ -157,7 +160,7 @@ page.table(
 #
 # This reflection of the longest row about the median needs no parameter. It has known weaknesses: one extremely long row hides every hub ({ref}`an exercise <ex-models-long-row>` adds one), and a table whose lengths lean to the left loses a few percent of innocent rows. So we cross-check it with the density of $\log\rho$: where short rows form a group of their own, there is a valley between the two humps.
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 columns = min(3, len(loaded))
 height = math.ceil(len(loaded) / columns)
 figure, axes = plt.subplots(
@@ -268,7 +271,7 @@ page.table(
     hub raises the reading.""",
 )  # fmt: skip
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, ax = plt.subplots(figsize=(6.8, 1.3 + 0.42 * (len(readings) + len(PAPER))))
 labels = [*readings, *(f"{m} (paper)" for m in PAPER)]
 for y, name in enumerate(readings):
@@ -399,7 +402,7 @@ if placeholder.any():
         f"{float(placeholder[hub].double().mean()) if h else 0:.0%} of it."
     )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 drawn = draw[:12_000]
 centred = rows - rows.mean(0)
 _, _, basis = torch.pca_lowrank(centred[draw[:20_000]], q=min(2, d), center=False, niter=6)
@@ -456,7 +459,7 @@ if flagged_hub is not None:
         f"0 ± {1 / math.sqrt(d):.2f}."
     )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 verdicts = [
     page.claim(
         "hub-subset-of-flagged",
@@ -558,13 +561,15 @@ verdicts.append(
 
 # %% [markdown]
 # ### When a token is captured
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Hub rows of length $s$ point in directions that have nothing to do with the token's, so the largest of their $h$ projections on it is about $s\sqrt{2\ln h/D}$. A token of length $\rho$ whose nearest row outside the hub is at $r_\text{core}$ therefore prefers the hub when
 #
 # $$
 # r_\text{core}^2 \;>\; \rho^2 + s^2 - 2\rho s\sqrt{\tfrac{2\ln h}{D}}.
 # $$ (eq-models-capture)
-#
+
+# %% [markdown]
 # For a very short hub and tokens of equal length this says that the nearest neighbour's cosine is below ½: a hub alone is not enough, neighbours must also be more than about 60° apart. Which words of yours are captured? That is {ref}`an exercise <ex-models-own-words>`.
 #
 # ```{admonition} Our reconstruction
@@ -573,7 +578,7 @@ verdicts.append(
 # The abstract names concentration of measure as the cause and gives no formula. {eq}`eq-models-capture` is what it comes to; {doc}`the previous page <estimators>` derives it and checks it on planted hubs. In a real table the hub's rows need not be independent directions, so agreement here is not a matter of course.
 # ```
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, ax = plt.subplots(figsize=(6.8, 3.5))
 agree = predicted = math.nan
 if h > 1:
@@ -642,7 +647,7 @@ page.table(
     {error:.0e}.""",
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(2, 1, figsize=(6.8, 2.4), sharex=True)
 colours = {"free": BLUE, "captured": RED, "hub row": AMBER}
 for ax, column, label in zip(axes, ("weight", "share"), ("tokens", "1 / reading"), strict=True):
@@ -799,7 +804,7 @@ left = [n - h + b for b in back]
 each = nearest_at_cuts(rows, returning, left, queries=at, device=page.device)
 returned = reading_curve(each, left).assign(back=back)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.7), sharey=True)
 ax = axes[0]
 for label, curve, colour in (
@@ -876,7 +881,7 @@ if len(one):
         f"neighbour and no second, so that its ratio *grows*. It takes two to capture."
     )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 inflation = full_d.value / free_d.value
 random_ratio = plateau and (
     at_gone(controls["random rows"], below[0.75]) / at_gone(controls["random rows"], below[0.55])
@@ -894,7 +899,7 @@ verdicts += [
     ),
 ]  # fmt: skip
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 verdicts += [
     page.claim(
         "hub-few-hundred-suffice",
@@ -1093,7 +1098,7 @@ verdicts += [
     ),
 ]  # fmt: skip
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 hubbed = {name: r for name, r in readings.items() if not r.hub_inert and r.hub_removed.mle}
 spread = {
     version: max(v) / min(v)
@@ -1505,13 +1510,15 @@ if focus == "minilm":
 # ## Exercises
 #
 # From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{exercise} ★ One long row
 # :label: ex-models-long-row
 #
 # Append to the table a single row twenty times as long as the median. Where does the threshold of {eq}`eq-models-reflection` go, in median lengths? What happens to the hub, and to the valley? Which of the two would you trust in a program that reads tables of unknown origin?
 # ```
-#
+
+# %% [markdown]
 # ```{solution-start} ex-models-long-row
 # :class: dropdown
 # ```

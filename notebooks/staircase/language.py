@@ -6,15 +6,17 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # The staircase in text
 #
 # {doc}`The previous page <signatures>` trained small networks on sums, where every probability is known. Language is not like that: contexts of every length matter at once, and nobody hands us the orders one by one. Does a model that reads text still arrange its tokens first by what tends to come *next*, and only later by what came *before*?
-#
+
+# %% [markdown]
 # This page follows the paper's three measurements on a language model: the next-token signature, the probe, and the attention path. Then it asks the question that they leave open. Signatures of different orders resemble one another, so a rising curve may mean less than it seems. For each result we therefore train the same model on a **clone** of the text: a random text with the same pairs of neighbours, or the same triples, and nothing else in it. What is claimed about longer contexts must disappear there. One of our own measures does not pass that test, and the page shows how we found a better one.
 #
 # You need cross entropy, conditional probability and a little of how attention works. Symbols are listed in the {doc}`/glossary`.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{admonition} What the paper says
 # :class: paper
 # {cite:t}`yao2026staircase` train a decoder of 24 layers (RMSNorm, SwiGLU, rotary positions) on 36 billion Chinese and English tokens, and compare cosines of its token embeddings with cosines of signatures counted from the corpus, over the course of training:
@@ -25,7 +27,8 @@
 #
 # The results are curves. No number is printed, order 2 is not looked at, and there is no control.
 # ```
-#
+
+# %% [markdown]
 # ```{admonition} What we add
 # :class: ours
 # Orders 0, 1 and 2 side by side; clones of the text; the scale of the initialization; synonyms, of which we know that they mean the same; and scores for what the paper shows as pictures. The price is size: one layer and single characters instead of 24 layers and a vocabulary of 60,416.
@@ -115,7 +118,7 @@ def small_multiples():
     return figure, list(panels.flat)[: len(groups)]
 
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## A text and its next-token signature
 #
 # The text is read without capitals, and rare characters share one symbol. Of every token $\alpha$ we ask what follows it:
@@ -123,7 +126,8 @@ def small_multiples():
 # $$
 # \varphi^{\text{nt}}_\alpha(\nu) = P(x_{s+1} = \nu \mid x_s = \alpha).
 # $$ (eq-next)
-#
+
+# %% [markdown]
 # Why should a row of the embedding table care? In a decoder the input row $w_\alpha$ runs along the residual stream straight to the output matrix $W^U$. On that direct path the label's part of the gradient is
 #
 # $$
@@ -144,7 +148,7 @@ signature = st.text_signature(tokens, V, 0)
 vowel = [i for i, name in enumerate(names) if name in set("aeiou")]
 consonant = [i for i, name in enumerate(names) if name in set("bcdfghjklmnpqrstvwxyz")]
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 gram = gram_of(signature, centred=False)
 tree = linkage(gram_of(signature).numpy(), "average")
 order = leaves_list(optimal_leaf_ordering(tree, gram_of(signature).numpy())).tolist()
@@ -195,7 +199,7 @@ if vowel and consonant:
         f"{sum(null) / len(null):.0%} on average and {max(null):.0%} at most."
     )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## Clones
 #
 # Next-token statistics are the first of a series. With $k$ earlier tokens the signature of order $k$ is, in our position by position version,
@@ -203,7 +207,8 @@ if vowel and consonant:
 # $$
 # \varphi^k_\alpha = P(x_{s+1},\, x_{s-1}, \dots, x_{s-k} \mid x_s = \alpha),
 # $$ (eq-text-order)
-#
+
+# %% [markdown]
 # so that order 0 is {eq}`eq-next`. Orders nest: summing over a context gives the order below. They must resemble one another, and an embedding that agrees with order 0 agrees with order 1 to some degree for no further reason.
 #
 # A clone tells the difference. The **bigram clone** is drawn by a random walk: after each token comes whatever followed a randomly chosen occurrence of it in the text. It has the text's pairs and, beyond chance, nothing else. The **trigram clone** looks at two tokens. A model trained on the bigram clone meets the same order 0 as in the text, and no order 1 worth the name. {ref}`An exercise <ex-clone>` predicts the entropies of {numref}`tbl-texts`.
@@ -319,7 +324,7 @@ def measured(value):
 #
 # Pearson's correlation, over pairs of tokens, between cosines of embedding rows and cosines of next-token signatures, neither centred.
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 E = history.embeddings
 colours = dict(zip(groups, (BLUE, RED, TEAL, AMBER, *PALETTE[4:]), strict=False))
 next_rho = {
@@ -354,7 +359,7 @@ page.say(
     f"bigram clone peaks at {reach(next_rho[bigram].amax(0))} and ends at "
     f"{reach(next_rho[bigram][-1])}."
 )
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 page.claim(
     "text-next-token-peak",
     statement=(
@@ -425,7 +430,7 @@ raw = {
 wrong = torch.randperm(V, generator=g)
 mismatched = rho(E[:, at[real]], phi["text"][0][wrong])
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = small_multiples()
 for axes, group in zip(panels, groups, strict=True):
     for k in orders:
@@ -473,7 +478,7 @@ page.table(
     ),
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 zero, one = raw[real][..., 0], raw[real][..., 1]
 early = history.steps < 250
 gain = {group: raw[group][-1, :, 1] - raw[group][-1, :, 0] for group in groups}
@@ -531,7 +536,7 @@ gaps = {
     for name, v in (("probabilities", raw), ("square roots", roots))
 }
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(7.6, 3.3), sharey=True)
 for axes, (name, curves) in zip(panels, gaps.items(), strict=True):
     for group, y in curves.items():
@@ -619,7 +624,7 @@ for part in pure["text"]:
     })  # fmt: skip
     known.append(wanted)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, len(added), figsize=(7.6, 3.3), sharey=True, squeeze=False)
 for k, (axes, curves) in enumerate(zip(panels[0], added, strict=True), start=1):
     for group, y in curves.items():
@@ -688,7 +693,7 @@ if len(ends) > 1:
 #
 # Geometry is one thing; what the model predicts is another. At the last position of each window we compare its prediction with those of unigram, bigram and trigram counts of its own text, by $\mathrm{KL}(\text{model} \,\|\, n\text{-gram})$. {cite:t}`belrose2024increasing` find that networks learn statistics of increasing order in this way. Here the same shows up without any cosine.
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 kl = history.records["kl"]
 grams = ["unigrams", "bigrams", "trigrams"]
 figure, panels = small_multiples()
@@ -740,7 +745,7 @@ page.claim(
     why=DIVERGED,
 )
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ## The prefix bag and its probe
 #
 # The paper's order 1 on text is coarser than {eq}`eq-text-order`: it asks whether a token $\beta$ stands *anywhere* before,
@@ -748,7 +753,8 @@ page.claim(
 # $$
 # \varphi_\alpha(\nu, \beta) = P(x_{s+1} = \nu,\ \beta \in \{x_1 \dots x_{s-1}\} \mid x_s = \alpha),
 # $$ (eq-bag)
-#
+
+# %% [markdown]
 # and weighs the $\beta$ by a vector $v$, fitted so that the rows $\varphi_\alpha v$ have the embedding's cosines. A fitted vector can flatter; so $v$ is fitted on some tokens and scored on pairs of others. Its fair rival is order 0 on the same pairs. A second control fits $v$ to signatures dealt out to the wrong tokens. (What a probe can find on the clone is {ref}`an exercise <ex-probe>`.)
 
 # %%
@@ -768,7 +774,7 @@ for name, kind, bag in (
     rows = E[chosen][:, at[kind, gammas[0]]]
     probes[name] = st.probe(bag, rows, by="tokens", steps=probe_steps, seed=seed)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 2, figsize=(7.6, 3.3))
 styles = [(BLUE, "-"), (BLUE, ":"), (MUTED, "-"), (RED, "-"), (RED, ":")]
 idle = st.pairs(gram_of(E[chosen][:, at[real]], False)).square().mean(-1)  # always answering 0
@@ -1250,13 +1256,15 @@ page.claim(
 # ## Exercises
 #
 # From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{exercise} ★ What a clone keeps
 # :label: ex-clone
 #
 # Compare the entropies of the bigram clone with those of the text: that of a token given one before, and given two before. Is each the same, higher or lower? And those of the trigram clone?
 # ```
-#
+
+# %% [markdown]
 # ```{solution-start} ex-clone
 # :class: dropdown
 # ```

@@ -6,15 +6,17 @@
 #     name: python3
 # ---
 
-# %% [markdown]
+# %% [markdown] slideshow={"slide_type": "slide"}
 # # Where a row comes from: signatures, one context order at a time
 #
 # Before training, a token's row is noise. After training, similar tokens have similar rows, and one likes to say that the model has *understood* something about them. This page asks for something that can be checked: **which table of probabilities, counted from the training data alone, does the geometry of the rows reproduce, and at what time?**
-#
+
+# %% [markdown]
 # The answer that {cite:t}`yao2026staircase` propose is a staircase. A network that starts from very small weights first arranges its rows by how often each label goes with a token, whatever stands around it. Then it arranges them by what one more token of context adds, then two. Each step is a known table, a *signature*, so a picture of the rows can be predicted before training has begun.
 #
 # We follow the paper first: its signatures, its theorem, its tasks. Its tasks leave a doubt, and the second half of the page is our answer to it: a task whose orders can be told apart exactly, controls, and numbers that could refute the claim. You need gradients, cross entropy, and conditional probability. Symbols are listed in the {doc}`/glossary`.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{admonition} What the paper says
 # :class: paper
 # - The **signature of order** $m$ of a token is the joint law of the label and $m$ tokens of its context, given the token.
@@ -85,19 +87,22 @@ def fit(task, steps, gammas=(gamma,), model=None, params=None, callback=None, **
 # ## A signature by hand
 #
 # Take the smallest arithmetic task: two numbers from $\{1, 2, 3\}$, and the label is their sum. All nine pairs are equally likely. A sequence is $x_1 x_2$, its label is $y$.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Pick a token $\alpha$, go to a random place where it stands, and ask what the label is. That law is the signature of **order 0**:
 #
 # $$
 # \varphi^{0}_\alpha(\nu) = P(y = \nu \mid x_I = \alpha), \qquad I \text{ uniform in } 1..L .
 # $$ (eq-order-zero)
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # Ask also what stands in $m$ other places, drawn at random without repetition, and you have **order** $m$:
 #
 # $$
 # \varphi^{m}_\alpha(\nu, \beta_1, \dots, \beta_m) = P(y = \nu,\; x_{J_1} = \beta_1, \dots, x_{J_m} = \beta_m \mid x_I = \alpha).
 # $$ (eq-order-m)
-#
+
+# %% [markdown]
 # Summing {eq}`eq-order-m` over a context gives the order below, so higher orders contain lower ones.
 
 # %%
@@ -120,7 +125,7 @@ page.table(
     caption="Order 0 of the addition of two numbers from 1 to 3. Dots are zeros.",
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(1, 4, figsize=(9.2, 2.5), width_ratios=[3, 3, 3, 3])
 for axes, a, part in zip(panels, tiny.targets.tolist(), first, strict=False):
     sns.heatmap(part, ax=axes, cbar=False, square=True, cmap=CMAP, linewidths=1)
@@ -174,11 +179,13 @@ page.show(
 # $$ (eq-order-zero-flow)
 #
 # **The first thing a row learns is a random projection of its signature of order 0.** Expanding $\sigma'$ further brings one more factor $e_\beta$ per order, and with it one more context token $\beta$ inside the expectation. That is the paper's Theorem 1:
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # $$
 # \dot e^{\,y}_\alpha = L\, r_\alpha \sum_{m=0}^{L-1} A_{\alpha,m} \cdot \varphi^m_\alpha ,
 # $$ (eq-theorem-one)
-#
+
+# %% [markdown]
 # where the tensor $A_{\alpha,m}$ holds products of weights. It is exact, at all times. We evaluate every term and compare their sum with what automatic differentiation finds.
 
 # %%
@@ -226,7 +233,7 @@ for sigma in sigmas:
     )
     cosines[sigma] = found.reshape(len(wide), seeds)
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.2))
 for sigma, colour in zip(sigmas, (BLUE, TEAL, RED), strict=True):
     c = cosines[sigma]
@@ -256,7 +263,7 @@ page.show(
     ),
 )
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 page.claim(
     "staircase-initial-order",
     statement="Under small initialization the first motion of the embeddings is their order-0 "
@@ -399,7 +406,7 @@ for operation in ("add", "sub", "mul"):
     mixed = st.alignment(learned, signature[shuffle][:, shuffle])
     early[operation] = signature, learned, st.alignment(learned, signature), mixed
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 names = {"add": "$x_1 + x_2$", "sub": "$|x_1 - x_2|$", "mul": r"$x_1 \cdot x_2$"}
 figure, panels = plt.subplots(2, 3, figsize=(8.2, 5.4), sharex=True, sharey=True)
 for column, (operation, (signature, learned, _, _)) in zip(panels.T, early.items(), strict=True):
@@ -492,7 +499,7 @@ waves = {name: components(task, h.embeddings) for name, (task, h) in late.items(
 #
 # gives one candidate geometry per frequency $k$. At $k = 0$ it is order 0 again. In modular addition, frequency $k$ arranges the numbers on a ring on which $a$ stands at angle $2\pi k a / N$; {ref}`an exercise <ex-ring>` derives it.
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(2, 2, figsize=(9.2, 5.4), height_ratios=[1, 1.25], sharex="col")
 for column, (name, (_, h)) in zip(panels.T, late.items(), strict=True):
     x = h.steps / (per_epoch if name == "mod" else 1)
@@ -535,7 +542,7 @@ reached = [bool((h.accuracy[:, r] >= 0.95).any()) for r in range(seeds)]
 star = [int(waves["mod"][1:, i, r].argmax()) + 1 for r, i in enumerate(solved)]
 strength = [float(waves["mod"][k, i, r]) for r, (k, i) in enumerate(zip(star, solved, strict=True))]
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 best = max(range(seeds), key=strength.__getitem__)
 E = h.embeddings[solved[best], best].double()
 flat = torch.pca_lowrank(E, q=4, niter=8)[0] * torch.pca_lowrank(E, q=4, niter=8)[1]
@@ -1086,7 +1093,7 @@ levels = [
     )
 ]
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, panels = plt.subplots(2, 3, figsize=(7.4, 5.0), sharex=True, sharey=True)
 for row, group, word in zip(panels, (raw, pure), ("raw", "pure"), strict=True):
     for m, (axes, signature) in enumerate(zip(row, group, strict=True)):
@@ -1266,7 +1273,7 @@ def draw_grams(axes, i):
             side.set(visible=True, color=shown, linewidth=3)
 
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 pictures, seen = {}, None
 for i in frames:
     seen = plane(climb.embeddings[i, watched], seen)
@@ -1308,7 +1315,7 @@ shuffled = torch.stack(
 ratios = fitted[:, 1:].double() / fitted[:, :-1]
 climbed = bool((fitted[small + large] > 0).all())
 
-# %% tags=["hide-input"]
+# %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 scale = f"FactorialTask, SiLU, d = 64, m = 128, Adam, γ = {gamma}, {seeds} seeds"
 page.claim(
     "staircase-sequence",
@@ -1630,13 +1637,15 @@ page.claim(
 # ## Exercises
 #
 # From ★ (predict, then run) to ★★★ (extend the paper). Predict on paper first; each cell ends in a check that says what a wrong answer may come from.
-#
+
+# %% [markdown] slideshow={"slide_type": "subslide"}
 # ```{exercise} ★ Which products look alike
 # :label: ex-products
 #
 # In the multiplication task, name two numbers up to 20 whose signatures of order 0 are as similar as any two get. Why is it not 19 and 20?
 # ```
-#
+
+# %% [markdown]
 # ```{solution-start} ex-products
 # :class: dropdown
 # ```

@@ -14,10 +14,10 @@ from jupytext.compare import compare_notebooks
 
 from tokenspace.files import find_root
 from tokenspace.press import layout, parameters
+from tokenspace.press.editions import Student
 from tokenspace.press.keys import code
 from tokenspace.press.plan import plan, profiles
 from tokenspace.press.sync import dumps, twin, with_check
-from tokenspace.press.editions import Student
 
 ROOT = find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)

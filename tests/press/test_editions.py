@@ -1,5 +1,6 @@
 """What a student's edition leaves out, and what it keeps to start from."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -13,8 +14,16 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from tokenspace.errors import PageError
 from tokenspace.files import find_root
 from tokenspace.press import layout
+from tokenspace.press.editions import (
+    CHECKED,
+    END,
+    Student,
+    Whole,
+    edit_source,
+    exercises,
+    starter,
+)
 from tokenspace.press.sync import twin
-from tokenspace.press.editions import Student, Whole, edit_source, exercises
 
 ROOT = find_root(Path(__file__).parent)
 NAMES = layout.notebooks(ROOT)
@@ -97,6 +106,7 @@ def test_a_student_gets_the_exercise_and_its_scaffold() -> None:
         "a plot",
         "Because",
         "half is 2",
+        "half(4)",
         "{solution",
         "BEGIN",
     ):
@@ -109,7 +119,7 @@ def test_a_student_gets_the_exercise_and_its_scaffold() -> None:
         '        "say \\"shift\\""',
         "    )",
     ]
-    assert starter[-1] == "assert half(4) == 2"
+    assert starter[-2:] == ["", CHECKED], "what checks the answer is not in sight"
     assert not cells[1].metadata.get("tags"), "a starter is seen"
     assert cells[2].source.startswith("Between.")
     assert cells[4].source == "After."
@@ -144,6 +154,69 @@ def test_what_is_not_closed_is_refused(cells: list[str], message: str) -> None:
     made = [new_code_cell(c) if c.startswith("#") else new_markdown_cell(c) for c in cells]
     with pytest.raises(PageError, match=message):
         student(page(*made))
+
+
+def test_a_starter_is_cut_where_the_answer_is_checked() -> None:
+    hole = """raise NotImplementedError(
+    "Ask (ex-a): "
+    "put your answer in place of this error and run the cell again"
+)"""
+    answer = "# BEGIN SOLUTION\nx = 7\n# END SOLUTION\n"
+    assert starter(answer, "ex-a", "Ask") == hole
+    assert starter(f"a = 1\n{answer}\n\nexpect(x, 7)\n", "ex-a", "Ask") == (
+        f"a = 1\n{hole}\n\n{CHECKED}"
+    )
+    between = f"{answer}expect('ex-a', x, 7,\n  hint='seven')\nb = 2\n{answer}"
+    assert starter(between, "ex-a", "Ask") == (f"{hole}\nb = 2\n{hole}\n\n{CHECKED}")
+    inner = (
+        "def f():\n    # BEGIN SOLUTION\n    x = 7\n    # END SOLUTION\n\n    return x\n\n\ny = 8"
+    )
+    made = starter(inner, "ex-a", "Ask")
+    assert made.endswith(f"    return x\n\n{CHECKED}")
+    looped = inner.replace("def f()", "for i in range(3)").replace("return x", "expect(x, 7)")
+    assert starter(looped, "ex-a", "Ask").endswith(f"    )\n\n{CHECKED}")
+
+
+def test_a_cell_with_the_tag_starter_is_a_students_too() -> None:
+    asked = [new_markdown_cell(ASK), new_code_cell(ANSWER)]
+    kept = new_code_cell("y = half(8)", metadata={"tags": ["starter"]})
+    cells = student(page(*asked, kept, new_code_cell("z = half(9)"), new_markdown_cell(MORE))).cells
+    sources = [cell.source for cell in cells]
+    assert "y = half(8)" in sources
+    assert "z = half(9)" not in sources
+
+
+def calls_of_expect(source: str) -> list[ast.Call]:
+    found = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return [call for call in found if ast.unparse(call.func) == "expect"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_that_checks_an_answer_is_in_a_students_sight(name: str) -> None:
+    whole = twin(layout.source(ROOT, name).read_text("utf-8"))
+    code = [cell.source for cell in whole.cells if cell.cell_type == "code"]
+    secret = set()
+    for source in code:
+        for call in calls_of_expect(source):
+            for given in call.keywords:
+                secret |= {
+                    text.value
+                    for text in ast.walk(given.value)
+                    if given.arg in ("hint", "mistakes")
+                    and isinstance(text, ast.Constant)
+                    and isinstance(text.value, str)
+                }
+        if any(map(END.match, source.split("\n"))):  # the statements that follow the last answer
+            last = max(i for i, line in enumerate(source.split("\n"), 1) if END.match(line))
+            after = [node for node in ast.parse(source).body if node.lineno > last]
+            secret |= {ast.get_source_segment(source, node) or "" for node in after}
+    assert len(secret) > 10
+    seen = [cell.source for cell in student(whole).cells]
+    assert [text for text in secret if len(text) > 12 and any(text in one for one in seen)] == []
+    code = [cell.source for cell in whole.cells if cell.cell_type == "code"]
+    assert [source for source in code if calls_of_expect(source)] == []
+    asked = sum("raise NotImplementedError" in source for source in code)
+    assert sum(source.endswith(CHECKED) for source in code) >= asked / 2 > 0
 
 
 def test_nbconvert_takes_the_edition_by_name() -> None:

@@ -14,9 +14,9 @@ from filelock import FileLock
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tokenspace.press import layout
-from tokenspace.press.site import build_book
 from tokenspace.press.runner import run_notebooks
 from tokenspace.press.scoreboard import scoreboard
+from tokenspace.press.site import build_book
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAGS = [

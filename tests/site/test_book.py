@@ -13,8 +13,8 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tokenspace.errors import RunError
 from tokenspace.press import site
-from tokenspace.press.site import build_book, figure_files
 from tokenspace.press.download import citation_names, plain_markdown, plain_notebook
+from tokenspace.press.site import build_book, figure_files
 
 SCOREBOARD = "# Scoreboard\n\nNo claims yet.\n"
 PAGES = {

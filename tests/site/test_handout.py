@@ -12,8 +12,8 @@ from sphinx.search.en import SearchEnglish
 from tests.site.answers import ROOT, leaks, readable, solutions, text, words
 
 from tokenspace.press import layout
-from tokenspace.press.scoreboard import scoreboard
 from tokenspace.press.handout import build_handout
+from tokenspace.press.scoreboard import scoreboard
 
 pytestmark = pytest.mark.site
 

@@ -89,8 +89,8 @@ def starter(source: str, label: str, title: str) -> str:
     """A solution's code as a student gets it: answers are to be filled in, checks are gone."""
     kept: list[str] = []
     inside, end = False, 0
-    lines = _without_checks(source).split("\n")
-    for line in lines:
+    unchecked = _without_checks(source)
+    for line in unchecked.split("\n"):
         begin = BEGIN.match(line)
         if bool(begin) if inside else bool(END.match(line)):
             raise PageError(f"{label}: BEGIN and END SOLUTION don't pair at {line!r}")
@@ -106,7 +106,7 @@ def starter(source: str, label: str, title: str) -> str:
     if top and top[-1].startswith(("def ", "class ")):
         while end < len(kept) and (kept[end][:1] == " " or not kept[end]):
             end += 1
-    checked = any(line.strip() for line in kept[end:])
+    checked = unchecked != source or any(line.strip() for line in kept[end:])
     begun = "\n".join(kept[:end]).rstrip("\n")
     return f"{begun}\n\n{CHECKED}" if checked else begun
 

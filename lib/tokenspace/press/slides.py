@@ -66,26 +66,42 @@ def build_slides(
 
 
 def slides(notebook: Notebook, citations: Mapping[str, str]) -> Iterator[Notebook]:
-    """Give the slides of an executed notebook: the cells that its source marks as such."""
+    """Give the slides of an executed notebook: the cells that its source marks as such.
+
+    The first says which line runs the page.
+    """
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     numbers = {m["label"]: str(i) for i, m in enumerate(NUMBERED.finditer(prose), 1)}
     names = {**names_of(notebook), **citations, **numbers}
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    told = [output.get("metadata", {}).get("tokenspace", {}) for output in outputs]
+    commands = [each["footer"]["command"] for each in told if "footer" in each]
     for cell in notebook.cells:
         kind = cell.metadata.get("slideshow", {}).get("slide_type")
         if kind not in ("slide", "subslide"):
             continue
         if cell.cell_type == "markdown":
-            yield _slide(new_markdown_cell(plain_markdown(cell.source, names)), kind)
+            text = plain_markdown(cell.source, names)
+            if commands:
+                line = escape(commands.pop())
+                text += f'\n\n<div class="ts-command"><code>{line}</code></div>'
+            yield _slide(new_markdown_cell(text), kind)
         for output in cell.get("outputs", []):
-            about = output.metadata.get("tokenspace", {})
-            if figure := about.get("figure"):
-                drawn = inline("".join(output.data["image/svg+xml"]), figure["alt"])
-                shown = new_output("display_data", {"text/html": drawn})
-                yield _slide(new_code_cell(outputs=[shown]), kind)
-                caption = plain_markdown(figure["caption"], names)
-                yield _slide(new_markdown_cell(f"**{names[figure['name']]}.** {caption}"), "-")
-            elif "claim" in about:
-                yield _slide(new_markdown_cell(output.data["text/html"]), kind)
+            yield from _shown(output, names, kind)
+
+
+def _shown(output: Notebook, names: Mapping[str, str], kind: str) -> Iterator[Notebook]:
+    """Give an output's slide: a figure with its caption, or the verdict on a claim."""
+    about = output.get("metadata", {}).get("tokenspace", {})
+    if figure := about.get("figure"):
+        drawn = inline("".join(output.data["image/svg+xml"]), figure["alt"])
+        yield _slide(
+            new_code_cell(outputs=[new_output("display_data", {"text/html": drawn})]), kind
+        )
+        caption = plain_markdown(figure["caption"], names)
+        yield _slide(new_markdown_cell(f"**{names[figure['name']]}.** {caption}"), "-")
+    elif "claim" in about:
+        yield _slide(new_markdown_cell("".join(output.data["text/html"])), kind)
 
 
 def export(deck: Notebook, title: str) -> str:
