@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 
 from tokenspace.curvature import assemble, curvature_norm
 
@@ -31,14 +31,21 @@ def numbers(d: str) -> list[float]:
     return [float(x) for x in re.findall(r"-?[\d.]+", d)]
 
 
-def paths(site: Path, word: int) -> dict[str, np.ndarray]:
-    """The places of each named shape at one word, as the page has them before its scripts."""
-    svg = BeautifulSoup((site / PAGE).read_text(), "html.parser").select_one(f"{FIGURE} svg")
+@pytest.fixture(scope="module")
+def drawing(site: Path) -> Tag:
+    """The figure's SVG, as the page has it before its scripts."""
+    found = BeautifulSoup((site / PAGE).read_text(), "html.parser").select_one(f"{FIGURE} svg")
+    assert found is not None
+    return found
+
+
+def paths(svg: Tag, word: int) -> dict[str, np.ndarray]:
+    """The places of each named shape at one word."""
     found = {}
     for name in ("between", "a", "b", "inside", "foot", "state", "p1", "p2", "others"):
         (d,) = (
             path["d"]
-            for path in svg.select(f".ts-{name} path")  # type: ignore[union-attr]
+            for path in svg.select(f".ts-{name} path")
             if str(word) in path.get("data-frame", str(word)).split()
         )
         found[name] = np.array(numbers(str(d))).reshape(-1, 2)
@@ -90,12 +97,11 @@ def test_words_are_chosen_by_mouse_by_keys_and_by_the_slider(site: Path, browser
     tab.close()
 
 
-def test_the_numbers_said_are_those_of_what_is_drawn(site: Path, browser: Any) -> None:
+def test_the_numbers_said_are_those_of_what_is_drawn(drawing: Tag) -> None:
     """The drawing is to scale, so that the library must find the same curvature in it."""
-    tab, _, live = opened(browser, site)
-    tab.close()
+    live = json.loads(drawing.metadata.text)  # type: ignore[union-attr]
     for word, told in enumerate(live["data"]["says"]):
-        drawn = paths(site, word)
+        drawn = paths(drawing, word)
         said = told.split("p₁ = ")[1]
         p1, p2, q, degrees, inside, norm = (
             float(re.search(pattern, "p₁ = " + said)[1])
@@ -170,11 +176,6 @@ def test_it_asks_for_nothing_and_shifts_nothing(site: Path, browser: Any, width:
     tab.close()
 
 
-def test_its_data_are_small(site: Path) -> None:
-    found = re.search(
-        r'<metadata data-kind="planes">.*?</metadata>', (site / PAGE).read_text(), re.DOTALL
-    )
-    assert found
-    assert len(found[0]) < 200_000
-    svg = BeautifulSoup((site / PAGE).read_text(), "html.parser").select_one(f"{FIGURE} svg")
-    assert len(str(svg)) < 400_000
+def test_its_data_are_small(drawing: Tag) -> None:
+    assert len(str(drawing.metadata)) < 200_000
+    assert len(str(drawing)) < 400_000
