@@ -1,5 +1,6 @@
 """What is made of the whole book: `tokenspace book`, `handout`, `slides` and `pdf`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -8,15 +9,14 @@ import typer
 
 from tokenspace.cli.options import Force, Jobs, Place, Profile, Timeout
 
-Quiet = Annotated[bool, typer.Option("--quiet", help="Hide Sphinx's own lines.")]
-
 
 @dataclass(frozen=True)
 class Material:
-    """What every edition is made of: the book's current runs, and the pages made from them."""
+    """What every edition is made of: the book's current runs; `quiet` hides Sphinx's own lines."""
 
     root: Path
     runs: dict[str, Path]
+    quiet: bool
 
     def scoreboard(self) -> str:
         """Write the scoreboard."""
@@ -34,93 +34,38 @@ class Material:
         return measured | sweep_page.pages(self.root)
 
 
-def material(
-    profile: str, device: str | None, timeout: float | None, force: bool, jobs: int | None
-) -> Material:
-    """Run what changed, and give what an edition needs."""
-    from tokenspace.files import find_root
-    from tokenspace.press import layout
-    from tokenspace.press.runner import run_notebooks
-
-    root = find_root()
-    runs = run_notebooks(
-        list(layout.chapters(root)),
-        root=root,
-        profile=profile,
-        device=device,
-        timeout=timeout,
-        force=force,
-        jobs=jobs,
-    )
-    return Material(root, {run.notebook: run.folder for run in runs})
-
-
-def book(
-    profile: Profile = "classroom",
-    device: Place = None,
-    timeout: Timeout = None,
-    force: Force = False,
-    jobs: Jobs = None,
-    quiet: Quiet = False,
-) -> None:
+def book(made: Material) -> Path:
     """Run what changed and build the site; prints its first page as the last line."""
-    typer.echo(_site(material(profile, device, timeout, force, jobs), quiet))
-
-
-def _site(made: Material, quiet: bool) -> Path:
     from tokenspace.press.site import build_book
 
-    out = made.root / "build" / "book"
-    return build_book(made.root, made.runs, made.scoreboard(), out, pages=made.pages(), quiet=quiet)
+    out, pages = made.root / "build" / "book", made.pages()
+    return build_book(made.root, made.runs, made.scoreboard(), out, pages=pages, quiet=made.quiet)
 
 
-def handout(
-    profile: Profile = "classroom",
-    device: Place = None,
-    timeout: Timeout = None,
-    force: Force = False,
-    jobs: Jobs = None,
-    quiet: Quiet = False,
-) -> None:
+def handout(made: Material) -> Path:
     """Write the student and the teacher edition; prints their folder as the last line.
 
     student/ holds the notebooks and the site without solutions, teacher/ the notebooks with them.
     """
     from tokenspace.press.handout import build_handout
 
-    made = material(profile, device, timeout, force, jobs)
-    out = made.root / "build" / "handout"
-    typer.echo(
-        build_handout(made.root, made.runs, made.scoreboard(), out, pages=made.pages(), quiet=quiet)
-    )
+    out, pages = made.root / "build" / "handout", made.pages()
+    board = made.scoreboard()
+    return build_handout(made.root, made.runs, board, out, pages=pages, quiet=made.quiet)
 
 
-def pdf(
-    profile: Profile = "classroom",
-    device: Place = None,
-    timeout: Timeout = None,
-    force: Force = False,
-    jobs: Jobs = None,
-    quiet: Quiet = False,
-) -> None:
+def pdf(made: Material) -> Path:
     """Build the site and print all of it as one PDF; prints its path as the last line.
 
     It needs a Chromium, and some minutes on a slow machine.
     """
     from tokenspace.press.pdf import build_pdf
 
-    made = material(profile, device, timeout, force, jobs)
-    _site(made, quiet)
-    typer.echo(build_pdf(made.root / "build" / "book", made.root / "build" / "pdf"))
+    book(made)
+    return build_pdf(made.root / "build" / "book", made.root / "build" / "pdf")
 
 
-def slides(
-    profile: Profile = "classroom",
-    device: Place = None,
-    timeout: Timeout = None,
-    force: Force = False,
-    jobs: Jobs = None,
-) -> None:
+def slides(made: Material) -> Path:
     """Write a deck of slides for each part; prints the page that lists them as the last line.
 
     Decks need no network. They hold no solutions.
@@ -128,9 +73,39 @@ def slides(
     from tokenspace.press import layout
     from tokenspace.press.slides import build_slides
 
-    made = material(profile, device, timeout, force, jobs)
     out = made.root / "build" / "slides"
-    typer.echo(build_slides(made.root, made.runs, layout.chapters(made.root), out))
+    return build_slides(made.root, made.runs, layout.chapters(made.root), out)
 
 
-COMMANDS = (book, handout, slides, pdf)
+def _command(make: Callable[[Material], Path]) -> Callable[..., None]:
+    """A command that runs what changed, makes an edition of it, and prints where it lies."""
+
+    def command(
+        profile: Profile = "classroom",
+        device: Place = None,
+        timeout: Timeout = None,
+        force: Force = False,
+        jobs: Jobs = None,
+        quiet: Annotated[bool, typer.Option("--quiet", help="Hide Sphinx's own lines.")] = False,
+    ) -> None:
+        from tokenspace.files import find_root
+        from tokenspace.press import layout
+        from tokenspace.press.runner import run_notebooks
+
+        root = find_root()
+        runs = run_notebooks(
+            list(layout.chapters(root)),
+            root=root,
+            profile=profile,
+            device=device,
+            timeout=timeout,
+            force=force,
+            jobs=jobs,
+        )
+        typer.echo(make(Material(root, {run.notebook: run.folder for run in runs}, quiet)))
+
+    command.__name__, command.__doc__ = make.__name__, make.__doc__
+    return command
+
+
+COMMANDS = tuple(map(_command, (book, handout, slides, pdf)))
