@@ -109,6 +109,15 @@ def test_a_readers_own_file_moves_the_key_when_it_changes(
     assert len({before, first, key(tables=[str(table)])}) == 3
 
 
+def test_the_readers_home_is_followed(
+    key: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    before = key(tables=["~/mine.npy"])
+    (tmp_path / "mine.npy").write_bytes(b"1")
+    assert key(tables=["~/mine.npy"]) != before
+
+
 def test_code_that_python_cannot_read_depends_on_everything(
     key: Callable[..., str], root: Path, package: Path
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_word_is_read_by_the_declared_type(word: str, value: Any) -> None:
         ("tables=[1]", "tables = '[1]' is not list[str]"),
         ('cuts=["a"]', "is not list[float]"),
         ("limits=[1]", "limits = '[1]' is not dict"),
+        ("limits={'a': {1, 2}}", "is not dict"),  # a set can't be told apart from run to run
         ("tabels=['minilm']", "unknown parameter 'tabels'; did you mean 'tables'?"),
         ("kk=5", "unknown parameter 'kk'"),
     ],

@@ -124,6 +124,35 @@ def test_a_failed_cell_is_named_and_what_ran_is_kept(root: Path, put: Put) -> No
     assert left_behind(root) == []
 
 
+def test_an_error_that_is_shown_on_purpose_is_no_failure(root: Path, put: Put) -> None:
+    path = put("hub/toy", "k: int = 0", "1 / k", "print('after')")
+    text = path.read_text().replace("# %%\n1 / k", '# %% tags=["raises-exception"]\n1 / k')
+    path.write_text(text)
+    (run,) = run_notebooks(["hub/toy"], root=root)
+    executed = nbformat.read(run.folder / "executed.ipynb", as_version=4)
+    assert executed.cells[2].outputs[0].ename == "ZeroDivisionError"
+    assert executed.cells[3].outputs[0].text == "after\n"
+
+
+def test_a_run_that_went_without_a_source_is_made_again(root: Path, put: Put) -> None:
+    note = "open(os.environ['TOKENSPACE_RUN'] + '/unreached.txt', 'w').close()"
+    missing = f"import os\nif not os.path.exists({str(root / 'back')!r}): {note}"
+    put("hub/toy", "k: int = 0", missing)
+    run_notebooks(["hub/toy"], root=root)
+    assert finished(root, "hub/toy") is None
+    (root / "back").touch()
+    assert [run_notebooks(["hub/toy"], root=root)[0].cached for _ in range(2)] == [False, True]
+
+
+def test_the_library_of_another_clone_is_refused(root: Path, put: Put) -> None:
+    put("hub/toy", "k: int = 0")
+    (root / "lib" / "tokenspace").mkdir(parents=True)
+    with pytest.raises(RunError, match=f"notebooks of {root} would run on the library in") as error:
+        run_notebooks(["hub/toy"], root=root)
+    assert error.value.exit_code == 2
+    assert str(root / "lib") in str(error.value)
+
+
 def test_a_failure_that_was_mended_is_forgotten(root: Path, put: Put) -> None:
     put("hub/toy", "k: int = 0", f"open({str(root / 'data')!r})")
     with pytest.raises(RunError, match="FileNotFoundError"):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jupytext.compare import compare_notebooks
 
+from tokenspace.errors import ParameterError, RunError
 from tokenspace.press.sync import dumps, sync, twin
 
 SOURCE = """\
@@ -127,3 +128,34 @@ def test_a_twin_without_a_source_is_reported_and_left(root: Path, pair: tuple[Pa
         "notebooks/hub/lone.ipynb has no .py source: delete it, or make its source"
     ]
     assert lone.read_text() == "{}"
+
+
+def test_work_in_a_twin_is_kept_beside_it(root: Path, pair: tuple[Path, Path]) -> None:
+    _, target = pair
+    sync(root)
+    for text, name in (("print('mine')", "toy.edited"), ("print('more')", "toy.edited2")):
+        target.write_text(target.read_text("utf-8").replace("print(k)", text), "utf-8")
+        (said,) = sync(root)
+        assert said.endswith(f"written; it was edited, and that is kept as {name}.ipynb")
+        assert text in target.with_name(f"{name}.ipynb").read_text("utf-8")
+        assert "print(k)" in target.read_text("utf-8")
+    assert sync(root, check=True) == []  # the copies are nobody's twins
+
+
+def test_a_page_that_is_not_utf_8_is_named_and_a_byte_order_mark_is_none_of_it(
+    root: Path, pair: tuple[Path, Path]
+) -> None:
+    source, target = pair
+    text = source.read_text("utf-8").replace("A page", "Größe")
+    source.write_text(text, "utf-8-sig")
+    sync(root)
+    assert "# Größe" in target.read_text("utf-8")
+    source.write_text(text, "latin1")
+    with pytest.raises(ParameterError, match=r"toy\.py is not UTF-8"):
+        sync(root)
+
+
+def test_a_folder_that_cannot_be_written_is_said(root: Path, put: Callable[..., Path]) -> None:
+    put("hub/" + "n" * 240, "k: int = 2")  # its twin's name is too long to be written
+    with pytest.raises(RunError, match=r"can't write below .*notebooks/hub: File name too long"):
+        sync(root)
