@@ -110,16 +110,17 @@ def test_an_edit_makes_stale_what_imports_it(
 
 
 def test_data_that_a_module_names_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "tokenspace"  # found by its name, as Python finds it
     for name in ("sources/data", "sources/templates", "hub/data"):
-        (tmp_path / name).mkdir(parents=True)
+        (package / name).mkdir(parents=True)
     for name in ("__init__", "sources/__init__", "sources/sizes", "hub/b"):
-        (tmp_path / f"{name}.py").touch()
-    (tmp_path / "sources" / "texts.py").write_text("NAME = 'data/text.gz'")
+        (package / f"{name}.py").touch()
+    (package / "sources" / "texts.py").write_text("NAME = 'data/text.gz'")
     for name in ("data/text.gz", "data/sizes.yaml", "templates/c.css", "ids.yaml"):
-        (tmp_path / "sources" / name).touch()
-    (tmp_path / "hub" / "data" / "text.gz").touch()
-    monkeypatch.setattr(keys, "PACKAGE", tmp_path)
-    found = {str(p.relative_to(tmp_path)) for p in keys.modules("import tokenspace.sources.texts")}
+        (package / "sources" / name).touch()
+    (package / "hub" / "data" / "text.gz").touch()
+    monkeypatch.setattr(keys, "PACKAGE", package)
+    found = {str(p.relative_to(package)) for p in keys.modules("import tokenspace.sources.texts")}
     code = {"__init__.py", "sources/__init__.py", "sources/texts.py"}
     assert found == code | {"sources/data/text.gz", "sources/ids.yaml"}
 
