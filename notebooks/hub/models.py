@@ -206,8 +206,8 @@ for name, r in readings.items():
     page.say(
         f"**{name}: {judged}.** {r.hub_rows:,} rows lie below the threshold, which is "
         f"{r.hub.threshold / r.hub.median_norm:.2f} of the median length; {valley_text}."
-        + f" {r.verdict.touched:.1%} of the other rows have one of them among their first two "
-        f"neighbours, {r.verdict.captured:.1%} have two." * bool(r.hub_rows)
+        + f" {r.effect.touched:.1%} of the other rows have one of them among their first two "
+        f"neighbours, {r.effect.captured:.1%} have two." * bool(r.hub_rows)
     )
 
 # %% [markdown]
@@ -1458,7 +1458,7 @@ verdicts.append(
 # from tokenspace.sources import load_table
 #
 # reading = read_dimension(load_table("your/model"))  # a Hub id, or a file
-# reading.full, reading.hub_removed, reading.normalized, reading.verdict.why
+# reading.full, reading.hub_removed, reading.normalized, reading.effect.why
 # ```
 #
 # On the command line it is `tokenspace dimension your/model`, with `--json` for a program. To have all of this page about your model,
@@ -1469,7 +1469,7 @@ verdicts.append(
 
 # %% tags=["hide-input"]
 page.say(
-    f"For {focus} the one line answers: *{reading.verdict.why}.* It took {reading.seconds:.0f} s here"
+    f"For {focus} the one line answers: *{reading.effect.why}.* It took {reading.seconds:.0f} s here"
     + (f". It adds: {'; '.join(reading.notes)}." if reading.notes else ".")
 )
 

@@ -112,38 +112,38 @@ def without(rows, hub):
 def test_a_capturing_hub_is_not_inert():
     core = manifold(1500, 8, 256, 0.35, seed=0)
     table, hub = plant(core, 60, 0.2, 0)
-    verdict = judge(nearest(table), hub, nearest(core), lengths(core))
-    assert not verdict.inert
-    assert verdict.captured > 0.7
-    assert verdict.touched >= verdict.captured
-    assert f"{verdict.captured:.1%} of core tokens have both first neighbours" in verdict.why
+    effect = judge(nearest(table), hub, nearest(core), lengths(core))
+    assert not effect.inert
+    assert effect.captured > 0.7
+    assert effect.touched >= effect.captured
+    assert f"{effect.captured:.1%} of core tokens have both first neighbours" in effect.why
 
 
 def test_a_hub_among_close_neighbours_is_inert():
     core = manifold(1500, 2, 256, 0.95, seed=0)
     table, hub = plant(core, 60, 0.2, 0)
     free = nearest(core)
-    verdict = judge(nearest(table), hub, free, lengths(core))
-    assert verdict.inert
-    assert verdict.captured <= verdict.touched < 0.01
-    assert verdict.ghost == pytest.approx(1499 / float((free.r2 / free.r1).log().sum()), rel=1e-3)
+    effect = judge(nearest(table), hub, free, lengths(core))
+    assert effect.inert
+    assert effect.captured <= effect.touched < 0.01
+    assert effect.ghost == pytest.approx(1499 / float((free.r2 / free.r1).log().sum()), rel=1e-3)
 
 
 def test_one_short_row_captures_nobody_but_is_not_inert():
     core = manifold(1500, 8, 256, 0.35, seed=0)
     table, hub = plant(core, 1, 0.2, 0)
-    verdict = judge(nearest(table), hub, nearest(core), lengths(core))
-    assert verdict.captured == 0
-    assert verdict.touched > 0.7
-    assert not verdict.inert
+    effect = judge(nearest(table), hub, nearest(core), lengths(core))
+    assert effect.captured == 0
+    assert effect.touched > 0.7
+    assert not effect.inert
 
 
 def test_a_ghost_that_captures_everyone_has_no_reading():
     core = sphere(40, 399, 0)  # nearly orthogonal rows: all neighbours lie beyond the origin
     found = nearest(core)
-    verdict = judge(found, torch.tensor([], dtype=torch.int64), found, lengths(core))
-    assert verdict.ghost is None
-    assert "a ghost hub at the origin would capture every token" in verdict.why
+    effect = judge(found, torch.tensor([], dtype=torch.int64), found, lengths(core))
+    assert effect.ghost is None
+    assert "a ghost hub at the origin would capture every token" in effect.why
 
 
 def test_lengths_are_summed_in_double():

@@ -42,7 +42,7 @@ def test_minilm_reads_as_published(minilm_reading):
     for values, lid20 in ((r.full, 48.2), (r.hub_removed, 27.0), (r.normalized, 21.9)):
         assert values.lid20 == pytest.approx(lid20, abs=3 * values.lid20_se)
     assert not r.hub_inert
-    assert r.verdict.ghost == pytest.approx(13.88, abs=0.02)
+    assert r.effect.ghost == pytest.approx(13.88, abs=0.02)
 
 
 def test_minilm_norms_are_bimodal_and_decompose(minilm, minilm_reading):
@@ -93,7 +93,7 @@ def test_each_version_is_the_reading_of_that_table(planted, read):
     assert reading.controls["random"].rows == len(table) - reading.hub_rows
     assert reading.controls["random"].mle > 0.9 * reading.full.mle
     free = nearest(table[keep])
-    assert reading.verdict.ghost == mle(*ghost(free.r1, free.r2, rho[keep])).value
+    assert reading.effect.ghost == mle(*ghost(free.r1, free.r2, rho[keep])).value
 
 
 def test_queries_are_subsampled_and_the_table_is_not(planted):
@@ -241,7 +241,7 @@ def test_the_ghost_is_made_of_the_core_rows_own_lengths():
     kept = torch.ones(640, dtype=torch.bool).index_fill(0, r.hub.rows, False)
     alone, rho = nearest(rows[kept]), rows[kept].norm(dim=1)
     expected = mle(*ghost(alone.r1, alone.r2, rho)).value
-    assert r.verdict.ghost == pytest.approx(expected, rel=1e-9)
+    assert r.effect.ghost == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_tokenizer_that_does_not_fit_its_table_is_said():

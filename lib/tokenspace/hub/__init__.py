@@ -9,7 +9,7 @@ from tokenspace.hub.capture import (
     prefers_hub,
     token_groups,
 )
-from tokenspace.hub.detection import Hub, Verdict, judge, lengths, reflection, valley
+from tokenspace.hub.detection import Hub, HubEffect, judge, lengths, reflection, valley
 from tokenspace.hub.dimension import (
     Estimate,
     censored,

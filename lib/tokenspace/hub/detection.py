@@ -36,7 +36,7 @@ class Hub:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class HubEffect:
     """Whether a hub changes the reading, with the shares of core tokens that say so."""
 
     inert: bool
@@ -109,7 +109,7 @@ def judge(
     hub_rows: Int64[Tensor, " h"],
     free: Neighbours,
     rho: Float[Tensor, " q"],
-) -> Verdict:
+) -> HubEffect:
     """Say whether a hub is inert: under 1 % of core tokens have a hub row as first or second.
 
     Only such tokens can change their ratio when the hub is removed. `free` are the neighbours in
@@ -139,4 +139,4 @@ def judge(
         f"{len(hub_rows)} hub rows; {pairs:.1%} of core tokens have both first neighbours among "
         f"them, {share:.1%} at least one; without the hub {without:.2f}, {what_if}"
     )
-    return Verdict(share < INERT_BELOW, pairs, share, phantom, why)
+    return HubEffect(share < INERT_BELOW, pairs, share, phantom, why)

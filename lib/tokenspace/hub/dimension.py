@@ -181,8 +181,6 @@ def exponential_check(m: Float[Tensor, " n"], d: float) -> tuple[float, float]:
     """Kolmogorov-Smirnov distance of m from Exp(d), and its p-value for a d known beforehand.
 
     With d read from the same m the p-value is too large: a small one still refutes the model.
-
-    >>> distance, p = exponential_check(torch.tensor([0.1, 0.5, 1.2]), 1.0)
     """
     test = stats.kstest(m.numpy(), "expon", args=(0, 1 / d))
     return float(test.statistic), float(test.pvalue)

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError, TableError
-from tokenspace.hub.detection import Hub, Verdict, judge, lengths, reflection
+from tokenspace.hub.detection import Hub, HubEffect, judge, lengths, reflection
 from tokenspace.hub.dimension import facco, lid_harmonic, limit_note, median, mle, policy_note
 from tokenspace.hub.neighbours import Neighbours, nearest
 from tokenspace.sources import EmbeddingTable, check_rows
@@ -53,7 +53,7 @@ class Reading:
     zero_rows: int
     padded_rows: int
     hub: Hub  # ids in the table as given
-    verdict: Verdict
+    effect: HubEffect
     full: Values
     hub_removed: Values
     normalized: Values
@@ -68,14 +68,14 @@ class Reading:
 
     @property
     def hub_inert(self) -> bool:
-        return self.verdict.inert
+        return self.effect.inert
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers and text, ready for JSON; the hub's row ids are left out."""
-        plain = {k: v for k, v in asdict(self).items() if k not in ("hub", "verdict")}
-        judged = {f"hub_{k}": v for k, v in asdict(self.verdict).items()}
+        plain = {k: v for k, v in asdict(self).items() if k not in ("hub", "effect")}
+        effect = {f"hub_{k}": v for k, v in asdict(self.effect).items()}
         size = {"hub_rows": self.hub_rows, "hub_threshold": self.hub.threshold}
-        return plain | size | judged | {"notes": list(self.notes)}
+        return plain | size | effect | {"notes": list(self.notes)}
 
 
 def read_dimension(
@@ -125,7 +125,7 @@ def read_dimension(
         zero_rows=zero_rows,
         padded_rows=table.padded_rows,
         hub=Hub(ids[hub.rows], hub.threshold, hub.median_norm, hub.max_norm),
-        verdict=judge(found, hub.rows, free, rho[core][free.queries]),
+        effect=judge(found, hub.rows, free, rho[core][free.queries]),
         full=full,
         hub_removed=removed,
         normalized=reader.read(unit, nonzero),
