@@ -1,6 +1,8 @@
 """Model folders: index and shards, tied and untied, padding, fp8 and its scales."""
 
+from collections.abc import Callable
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 import torch
@@ -15,7 +17,6 @@ from tests.sources.checkpoints import (
     save,
     sharded,
     single,
-    tokenizer,
     write,
 )
 
@@ -23,6 +24,18 @@ from tokenspace.errors import SourceError, TableError
 from tokenspace.sources import check_rows, load_table
 
 ROWS, OUT = random_rows(40, 8, seed=1), random_rows(40, 8, seed=2)
+
+
+Place = Callable[[dict[str, bytes]], Path | str]
+
+
+@pytest.fixture(params=["folder", "hub"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Puts a model's files in a folder or on a Hub; returns what `load_table` is given."""
+    if request.param == "folder":
+        return lambda files: write(Path(mkdtemp(dir=tmp_path)), files)
+    server = request.getfixturevalue("hub")
+    return lambda files: "org/model" if server.add("org/model", files) else ""
 
 
 def test_a_sharded_model_gives_either_side(tmp_path: Path) -> None:
@@ -33,10 +46,6 @@ def test_a_sharded_model_gives_either_side(tmp_path: Path) -> None:
     assert (table.tokenizer_size, table.padded_rows, table.token(0)) == (37, 3, "t0")
     assert EMBED in table.origin
     assert torch.equal(load_table(folder, side="output").rows, OUT)
-
-
-def test_one_file_without_an_index_is_enough(tmp_path: Path) -> None:
-    assert torch.equal(load_table(write(tmp_path, single({EMBED: ROWS}))).rows, ROWS)
 
 
 def test_shards_without_an_index_are_searched(tmp_path: Path) -> None:
@@ -54,23 +63,22 @@ def test_one_shard_alone_gives_what_it_has(tmp_path: Path) -> None:
         load_table(tmp_path / SHARDS[0], side="output")
 
 
-def test_an_index_that_names_a_missing_shard(tmp_path: Path) -> None:
-    folder = write(tmp_path, sharded(ROWS, OUT))
-    (folder / SHARDS[0]).unlink()
-    with pytest.raises(SourceError, match=f"index puts {EMBED} in {SHARDS[0]}, which isn't among"):
-        load_table(folder)
-    assert torch.equal(load_table(folder, side="output").rows, OUT)
-
-
-def test_an_index_that_maps_a_tensor_to_the_wrong_shard(tmp_path: Path) -> None:
+def test_an_index_that_names_a_missing_shard(place: Place) -> None:
     files = sharded(ROWS, OUT)
-    wrong = index({EMBED: SHARDS[0], HEAD: SHARDS[0]})
-    folder = write(tmp_path, files | {INDEX: wrong})
+    del files[SHARDS[0]]
+    spec = place(files)
+    with pytest.raises(SourceError, match=f"index puts {EMBED} in {SHARDS[0]}, which isn't among"):
+        load_table(spec)
+    assert torch.equal(load_table(spec, side="output").rows, OUT)
+
+
+def test_an_index_that_maps_a_tensor_to_the_wrong_shard(place: Place) -> None:
+    files = sharded(ROWS, OUT)
+    spec = place(files | {INDEX: index({EMBED: SHARDS[0], HEAD: SHARDS[0]})})
     with pytest.raises(SourceError, match=f"puts {HEAD} in {SHARDS[0]}, whose header doesn't list"):
-        load_table(folder, side="output")
-    write(tmp_path, {INDEX: index({EMBED: ""})})
+        load_table(spec, side="output")
     with pytest.raises(SourceError, match=f"puts {EMBED} in an empty name, which isn't among"):
-        load_table(folder)
+        load_table(place(files | {INDEX: index({EMBED: ""})}))
 
 
 def test_an_index_that_points_outside_its_folder_is_not_followed(tmp_path: Path) -> None:
@@ -87,11 +95,25 @@ def test_an_index_that_is_not_one(content: bytes, tmp_path: Path) -> None:
         load_table(folder)
 
 
-def test_a_tied_model_has_its_input_table_as_output(tmp_path: Path) -> None:
-    table = load_table(write(tmp_path, single({EMBED: ROWS}, tied=True)), side="output")
-    assert table.tied is True
-    assert table.side == "output"
+def test_a_tied_model_has_its_input_table_as_output(place: Place) -> None:
+    table = load_table(place(single({EMBED: ROWS}, tied=True)), side="output")
+    assert (table.tied, table.side, table.tokenizer_size) == (True, "output", None)
     assert torch.equal(table.rows, ROWS)
+
+
+def test_an_untied_model_without_output_matrix_has_an_input_side_only(place: Place) -> None:
+    spec = place(single({EMBED: ROWS}, tied=False))
+    with pytest.raises(TableError, match=r"says tie_word_embeddings: false, yet no tensor is an"):
+        load_table(spec, side="output")
+    table = load_table(spec)
+    assert table.tied is False
+    assert torch.equal(table.rows, ROWS)
+
+
+def test_an_unknown_tensor_lists_candidates(place: Place) -> None:
+    spec = place(sharded(ROWS, OUT))
+    with pytest.raises(TableError, match=f"no tensor embed_tokens. Candidates: .*{EMBED}"):
+        load_table(spec, tensor="embed_tokens")
 
 
 def test_a_flag_is_not_believed_against_the_files(tmp_path: Path) -> None:
@@ -120,15 +142,6 @@ def test_settings_of_the_wrong_kind_are_as_good_as_absent(
     files = single({EMBED: ROWS.to(stored)})
     files["config.json"] = config(**more, quantization_config="none")
     assert load_table(write(tmp_path, files)).rows.dtype == stored
-
-
-def test_an_untied_model_without_output_matrix_has_an_input_side_only(tmp_path: Path) -> None:
-    folder = write(tmp_path, single({EMBED: ROWS}, tied=False))
-    with pytest.raises(TableError, match=r"says tie_word_embeddings: false, yet no tensor is an"):
-        load_table(folder, side="output")
-    table = load_table(folder)
-    assert table.tied is False
-    assert torch.equal(table.rows, ROWS)
 
 
 def test_a_language_model_without_flag_and_output_matrix_is_tied(tmp_path: Path) -> None:
@@ -179,16 +192,16 @@ def test_an_unknown_side_is_named() -> None:
     [
         ({}, "has no safetensors. Its files: none"),
         ({"README.md": b"x"}, "has no safetensors. Its files: README.md"),
-        ({"pytorch_model.bin": b"x"}, "only pickled weights .*never loaded here.*safetensors"),
+        ({"pytorch_model.bin": b"x"}, r"only pickled weights \(pyt.*never loaded here.*refs/pr/N"),
         ({"a.gguf": b"x", "b.gguf": b"x"}, "only GGUF: a.gguf, b.gguf. Pass the path of one"),
         ({"config.json": b"<html>", "model.safetensors": b""}, "config.json isn't JSON .*<html>"),
     ],
 )
 def test_a_folder_without_a_table_says_what_it_has(
-    files: dict[str, bytes], message: str, tmp_path: Path
+    files: dict[str, bytes], message: str, place: Place
 ) -> None:
     with pytest.raises(SourceError, match=message):
-        load_table(write(tmp_path, files))
+        load_table(place(files))
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "vocab.json"])
@@ -210,13 +223,6 @@ def test_a_broken_tokenizer_costs_the_labels_not_the_table(tmp_path: Path) -> No
     with pytest.warns(UserWarning, match=r"tokenizer\.json can't be read .*padded rows"):
         table = load_table(write(tmp_path, files))
     assert (table.tokens, table.tokenizer_size, table.padded_rows) == (None, None, 0)
-
-
-@pytest.mark.parametrize(("rows", "padded"), [(50304, 27), (50432, 155), (50688, 411)])
-def test_padding_of_pythias_sizes(rows: int, padded: int, tmp_path: Path) -> None:
-    table = torch.zeros(rows, 1, dtype=torch.float16)
-    files = single({"gpt_neox.embed_in.weight": table}) | {"tokenizer.json": tokenizer(50277)}
-    assert load_table(write(tmp_path, files)).padded_rows == padded
 
 
 E4M3 = torch.float8_e4m3fn

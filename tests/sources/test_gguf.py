@@ -31,6 +31,12 @@ def rows() -> np.ndarray:
     return np.random.default_rng(0).standard_normal((6, 64)).astype(np.float32)
 
 
+@pytest.fixture
+def plain(rows: np.ndarray, tmp_path: Path) -> Path:
+    """A model of one fp32 table."""
+    return write_gguf(tmp_path / "m.gguf", token_embd__weight=(rows, GGMLQuantizationType.F32))
+
+
 def test_full_precision_is_mapped_as_stored(rows: np.ndarray, tmp_path: Path) -> None:
     kinds = GGMLQuantizationType.F32, GGMLQuantizationType.F16, GGMLQuantizationType.BF16
     for kind, dtype in zip(kinds, (torch.float32, torch.float16, torch.bfloat16), strict=True):
@@ -53,11 +59,12 @@ def test_q8_0_is_a_scale_times_a_byte(rows: np.ndarray, tmp_path: Path) -> None:
     np.testing.assert_allclose(table.rows.numpy(), expected.reshape(rows.shape), rtol=1e-6)
 
 
-def test_tokens_and_padding_come_from_the_file(rows: np.ndarray, tmp_path: Path) -> None:
-    kind = GGMLQuantizationType.F32
-    table = load_table(write_gguf(tmp_path / "m.gguf", token_embd__weight=(rows, kind)))
+def test_tokens_and_candidates_come_from_the_file(plain: Path) -> None:
+    table = load_table(plain)
     assert (table.tokens, table.tokenizer_size, table.padded_rows) == (TOKENS, 4, 2)
     assert table.token(4) == "<row 4: no token>"
+    with pytest.raises(TableError, match=r"no tensor token_embed\. Candidates: token_embd\.weight"):
+        load_table(plain, tensor="token_embed")
 
 
 def test_without_an_output_matrix_the_output_is_the_input(rows: np.ndarray, tmp_path: Path) -> None:
@@ -140,18 +147,10 @@ def test_an_unknown_quantization_beside_the_table_does_not_hide_it(
         load_table(path, tensor="blk.w")
 
 
-def test_a_quantization_without_dequantizer_is_named(rows: np.ndarray, tmp_path: Path) -> None:
-    path = write_gguf(tmp_path / "m.gguf", token_embd__weight=(rows, GGMLQuantizationType.F32))
-    with_unknown_type(path, "token_embd.weight", GGMLQuantizationType.Q8_1.value)
+def test_a_quantization_without_dequantizer_is_named(plain: Path) -> None:
+    with_unknown_type(plain, "token_embd.weight", GGMLQuantizationType.Q8_1.value)
     with pytest.raises(TableError, match=r"token_embd\.weight is stored as Q8_1, .*dequantize"):
-        load_table(path)
-
-
-def test_an_unknown_tensor_lists_candidates(rows: np.ndarray, tmp_path: Path) -> None:
-    kind = GGMLQuantizationType.F32
-    path = write_gguf(tmp_path / "m.gguf", token_embd__weight=(rows, kind))
-    with pytest.raises(TableError, match=r"no tensor token_embed\. Candidates: token_embd\.weight"):
-        load_table(path, tensor="token_embed")
+        load_table(plain)
 
 
 @pytest.mark.parametrize(

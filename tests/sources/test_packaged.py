@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -115,14 +116,14 @@ def test_a_missing_package_names_what_to_install_and_what_works(
         load_table("gemma")
 
 
-def test_a_misspelt_name_is_corrected() -> None:
-    with pytest.raises(SourceError, match=r"minlm: no such .*Did you mean minilm\?.*org/name"):
-        load_table("minlm")
-
-
-def test_a_misspelt_model_is_corrected_before_anything_is_fetched() -> None:
-    with pytest.raises(SourceError, match=r"smollm: no such .*Did you mean smollm2\?"):
-        load_causal("smollm")
+@pytest.mark.parametrize(
+    ("load", "name", "near"), [(load_table, "minlm", "minilm"), (load_causal, "smollm", "smollm2")]
+)
+def test_a_misspelt_name_is_corrected_before_anything_is_fetched(
+    load: Callable[[str], object], name: str, near: str
+) -> None:
+    with pytest.raises(SourceError, match=rf"{name}: no such .*Did you mean {near}\?.*org/name"):
+        load(name)
 
 
 def test_only_the_hub_has_revisions() -> None:
@@ -158,16 +159,21 @@ def test_gemma_is_put_together_once(gemma: Path, tmp_path: Path) -> None:
     assert torch.equal(load_table("gemma").rows, table.rows)
 
 
-def test_gemma_without_its_parts_says_what_is_missing(gemma: Path) -> None:
-    (gemma / "__init__.py").write_text("def assemble(output):\n    import gemma_part1\n")
-    with pytest.raises(SourceError, match=r"needs gemma_part1 beside gemma3-270m.*with its depend"):
-        load_table("gemma")
-
-
-def test_damaged_gemma_parts_leave_nothing_behind(gemma: Path, tmp_path: Path) -> None:
-    (gemma / "__init__.py").write_text(
-        "def assemble(output):\n    open(output, 'w').close(); raise ValueError('sha256 differs')\n"
-    )
-    with pytest.raises(SourceError, match=r"can't be put together in .*sha256 differs.*reinstall"):
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("import gemma_part1", r"needs gemma_part1 beside gemma3-270m.*with its depend"),
+        (
+            "open(output, 'w').close(); raise ValueError('sha256 differs')",
+            r"can't be put together in .*sha256 differs.*reinstall",
+        ),
+    ],
+    ids=["missing", "damaged"],
+)
+def test_missing_or_damaged_gemma_parts_are_said_and_leave_nothing_behind(
+    body: str, message: str, gemma: Path, tmp_path: Path
+) -> None:
+    (gemma / "__init__.py").write_text(f"def assemble(output):\n    {body}\n")
+    with pytest.raises(SourceError, match=message):
         load_table("gemma")
     assert not [p for p in (tmp_path / "assets").rglob("*") if p.is_file()]

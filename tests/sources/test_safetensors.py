@@ -95,13 +95,6 @@ def test_a_damaged_file_says_what_is_wrong(kind: str, tmp_path: Path) -> None:
         load_table(tmp_path / "t.safetensors")
 
 
-def test_an_unknown_tensor_lists_candidates(tmp_path: Path) -> None:
-    names = {EMBED: torch.ones(4, 3), "model.norm.weight": torch.ones(3)}
-    write(tmp_path, {"t.safetensors": save(names)})
-    with pytest.raises(TableError, match=f"no tensor embed_tokens. Candidates: .*{EMBED}"):
-        load_table(tmp_path / "t.safetensors", tensor="embed_tokens")
-
-
 def test_a_state_dict_with_one_tensor_needs_no_known_name(tmp_path: Path) -> None:
     write(tmp_path, {"t.safetensors": save({"E": torch.ones(4, 3)})})
     assert load_table(tmp_path / "t.safetensors").rows.shape == (4, 3)
