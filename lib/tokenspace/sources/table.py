@@ -1,11 +1,11 @@
 """An embedding table, and the check that every table passes before a distance is computed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float
 from torch import Tensor
 
 from tokenspace.errors import TableError
@@ -14,11 +14,7 @@ ROWS_AT_ONCE = 8192  # bounds the memory of every pass over a table
 
 
 def no_token(row: int) -> str:
-    """The label of a row that no entry of the tokenizer names.
-
-    >>> no_token(3)
-    '<row 3: no token>'
-    """
+    """The label of a row that no entry of the tokenizer names."""
     return f"<row {row}: no token>"
 
 
@@ -102,13 +98,9 @@ def check_rows(rows: Tensor | np.ndarray) -> Float[Tensor, "n d"]:
     return table
 
 
-def _rows_where(table: Tensor, test: Callable[[Tensor], Bool[Tensor, "n d"]]) -> Int64[Tensor, "k"]:
-    blocks = [test(block).any(1) for block in table.split(ROWS_AT_ONCE)]
-    return torch.cat(blocks).nonzero().squeeze(1)
-
-
 def _refuse_non_finite(table: Float[Tensor, "n d"]) -> None:
-    bad = _rows_where(table, lambda block: ~torch.isfinite(block))
+    blocks = [(~torch.isfinite(block)).any(1) for block in table.split(ROWS_AT_ONCE)]
+    bad = torch.cat(blocks).nonzero().squeeze(1)  # (n,) -> (k,) ids
     if not len(bad):
         return
     nan = int(torch.isnan(table[bad]).any(1).sum())

@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from tokenspace.sources.weights import Store
 
 TOKENIZER = "tokenizer.json"
+VOCABULARIES = (TOKENIZER, "vocab.txt", "vocab.json")  # the first that a model has is read
 KINDS = (".txt", ".jsonl", ".parquet", ".txt.gz", ".jsonl.gz")
 SHA256 = "a4d82dbed62b3013719134e363efce8a541f53ef0c16cb89b71a5b6ee169403f"  # of Shakespeare
 DATASET = re.compile(r"([\w-][\w.-]*/[\w.-]+)(?:/(.+))?")
@@ -234,12 +234,16 @@ def read_tokens(store: "Store") -> list[str] | None:
     The length is the tokenizer's size: its largest id plus one. A file that can't be read costs
     the labels, not the table: it is warned about.
     """
-    for name, read in READERS.items():
+    for name in VOCABULARIES:
         if name not in store.files:
             continue
         path = store.small(name)
         try:
-            return _by_id(read(path))
+            ids = _vocabulary(path)
+            tokens = [no_token(i) for i in range(max(ids.values()) + 1)]
+            for token, i in ids.items():
+                tokens[i] = token
+            return tokens
         except Exception as error:  # the tokenizers library raises bare Exception
             warnings.warn(
                 f"{store.where}: {name} can't be read ({str(error)[:200]}). Rows stay without "
@@ -249,28 +253,11 @@ def read_tokens(store: "Store") -> list[str] | None:
     return None
 
 
-def _by_id(ids: dict[str, int]) -> list[str]:
-    tokens = [no_token(i) for i in range(max(ids.values()) + 1)]
-    for token, i in ids.items():
-        tokens[i] = token
-    return tokens
-
-
-def _tokenizer_json(path: Path) -> dict[str, int]:
-    return dict(Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True))
-
-
-def _vocab_json(path: Path) -> dict[str, int]:
-    return dict(json.loads(path.read_text("utf-8")))
-
-
-def _vocab_txt(path: Path) -> dict[str, int]:
-    lines = path.read_text("utf-8").removesuffix("\n").split("\n")
-    return {token: i for i, token in enumerate(lines)}
-
-
-READERS: dict[str, Callable[[Path], dict[str, int]]] = {
-    TOKENIZER: _tokenizer_json,
-    "vocab.txt": _vocab_txt,
-    "vocab.json": _vocab_json,
-}
+def _vocabulary(path: Path) -> dict[str, int]:
+    """Row ids by token, from any of the `VOCABULARIES`."""
+    if path.name == TOKENIZER:
+        return dict(Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True))
+    text = path.read_text("utf-8")
+    if path.suffix == ".json":
+        return dict(json.loads(text))
+    return {token: i for i, token in enumerate(text.removesuffix("\n").split("\n"))}
