@@ -502,6 +502,7 @@ def arrow(axes, tip, text, name, colour, beside=None):
     axes.text(*place, text, color=colour, ha="center", va="center", fontsize=12)
 
 
+# %% tags=["hide-input"]
 def draw_point(point, shade):
     """One point, to scale: both rows and the state's part in their plane, the state, the bar."""
     figure, above, edge, bar = empty_panels()

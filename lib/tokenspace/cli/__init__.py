@@ -4,6 +4,7 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -49,7 +50,8 @@ def exit_code(error: TokenspaceError) -> int:
 app = typer.Typer(
     cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-for command in (read.dimension, read.tables, read.curvature, *runs.COMMANDS, *editions.COMMANDS):
+COMMANDS: tuple[Callable[..., None], ...] = (read.dimension, read.tables, read.curvature)
+for command in (*COMMANDS, *runs.COMMANDS, *editions.COMMANDS):
     app.command()(command)
 
 
