@@ -34,7 +34,7 @@ CELLS = (
 )
 
 fork = multiprocessing.get_context("forkserver")  # what the processes import is imported once
-fork.set_forkserver_preload(["tokenspace.press.runner", "tokenspace.placing"])
+fork.set_forkserver_preload(["tokenspace.press.runner", "tokenspace.files"])
 
 
 def start(target: Callable[..., Any], *words: Any, **options: Any) -> Any:
@@ -140,7 +140,7 @@ def test_a_file_that_was_being_written_is_the_one_before_or_the_one_after(tmp_pa
 
 
 WRITES = re.compile(r"(?:save_file|torch\.save|write_bytes|write_text|write_ipynb)\(")
-ASIDE = {"placing.py", "book.py", "kernel.py", "handout.py"}  # written in a folder not yet placed
+ASIDE = {"files.py", "site.py", "kernel.py", "handout.py"}  # written in a folder not yet placed
 
 
 def test_every_result_and_state_is_placed() -> None:

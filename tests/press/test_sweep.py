@@ -23,8 +23,9 @@ from tests.sources.hub_server import HubServer
 from tokenspace.errors import ParameterError
 from tokenspace.files import find_root
 from tokenspace.press.plan import profiles
-from tokenspace.press.sweep import Outcome, Sweep, explained, find, read, run_sweep, sweeps
+from tokenspace.press.sweep import Outcome, Sweep, find, read, sweeps
 from tokenspace.press.sweep_page import pages, save
+from tokenspace.press.sweep_run import explained, run_sweep
 from tokenspace.sources import hf_models
 
 Put = Callable[..., Path]

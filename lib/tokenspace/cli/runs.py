@@ -128,11 +128,12 @@ def sweep(
     from tokenspace.files import find_root
     from tokenspace.press import sweep as sweeps
     from tokenspace.press import sweep_page
+    from tokenspace.press.sweep_run import run_sweep
 
     root = find_root()
     wanted = sweeps.read(sweeps.find(root, spec), profile=profile)
     plans = wanted.plans(root, device=device)
-    outcomes = sweeps.run_sweep(
+    outcomes = run_sweep(
         wanted, plans, device=device, timeout=timeout, workers=workers, scheduler=scheduler
     )
     path = sweep_page.save(root, wanted, outcomes)
