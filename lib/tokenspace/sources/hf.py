@@ -23,7 +23,7 @@ import httpx2
 from huggingface_hub import HfApi, constants, errors, hf_hub_download, hf_hub_url
 from huggingface_hub import try_to_load_from_cache as cached
 from huggingface_hub.file_download import repo_folder_name
-from huggingface_hub.utils import (  # type: ignore[attr-defined]
+from huggingface_hub.utils import (
     build_hf_headers,
     hf_raise_for_status,
     http_stream_backoff,
