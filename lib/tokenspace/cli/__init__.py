@@ -50,8 +50,9 @@ def exit_code(error: TokenspaceError) -> int:
 app = typer.Typer(
     cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
-COMMANDS: tuple[Callable[..., None], ...] = (read.dimension, read.tables, read.curvature)
-for command in (*COMMANDS, *runs.COMMANDS, *editions.COMMANDS):
+READ = (read.dimension, read.tables, read.curvature)
+COMMANDS: tuple[Callable[..., None], ...] = (*READ, *runs.COMMANDS, *editions.COMMANDS)
+for command in COMMANDS:
     app.command()(command)
 
 

@@ -92,7 +92,8 @@ def _execute(notebook: Any, session: Session) -> None:
     """Run the cells; whatever happens, what there is by then is written."""
 
     def started(notebook: Any) -> None:
-        session.process = client.km.provisioner.process
+        provisioner = client.km.provisioner if client.km else None
+        session.process = getattr(provisioner, "process", None)  # this machine's kernels have one
         if session.stopped:
             session.kill()
 

@@ -19,7 +19,7 @@ from tokenspace.errors import ParameterError
 from tokenspace.press.layout import nearest
 
 TAG = "parameters"
-NONE = types.NoneType
+NONE = type(None)
 SCALARS = (int, float, str, bool, dict)
 ANNOTATIONS = {  # the names that an annotation may use
     **{kind.__name__: kind for kind in (*SCALARS, list)},
@@ -152,7 +152,7 @@ def read(notebook: Any, name: str) -> dict[str, Parameter]:
 
 def _declared(node: ast.stmt, where: str) -> Parameter:
     """Read one declaration, `name: type = value` or `name = value`."""
-    target = node.target if isinstance(node, ast.AnnAssign) else None
+    target: ast.expr | None = node.target if isinstance(node, ast.AnnAssign) else None
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         target = node.targets[0]
     value: ast.expr | None = getattr(node, "value", None)
@@ -208,8 +208,8 @@ def _annotation_of(value: Any) -> Any:
     """Give the annotation that a default stands for; None where it says too little."""
     if isinstance(value, list | tuple):
         inside = {_annotation_of(each) for each in value}
-        (item,) = inside if len(inside) == 1 else (None,)
-        return list if item is None else list[item]
+        item = inside.pop() if len(inside) == 1 else None
+        return list if item is None else types.GenericAlias(list, (item,))
     return type(value) if type(value) in SCALARS else None
 
 
