@@ -19,7 +19,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 
 from tokenspace.flow.network import DiT
 from tokenspace.nn.checkpoint import load
-from tokenspace.sources import hf
+from tokenspace.sources import ranges
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "notebooks/flow/language.py").read_text()
@@ -96,7 +96,7 @@ def spelled(vocabulary: list[str]) -> Tokenizer:
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
-    monkeypatch.setattr(hf, "PAUSE", 0.0)
+    monkeypatch.setattr(ranges, "PAUSE", 0.0)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     with HubServer() as server:
         server.use(monkeypatch, tmp_path / "cache")
