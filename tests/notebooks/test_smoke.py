@@ -79,7 +79,7 @@ def test_every_solution_is_right(runs: dict[str, Run], name: str) -> None:
 
 @pytest.mark.parametrize("shape", [(20, 2), (300, 16)])
 def test_the_page_of_models_runs_on_a_readers_own_table(shape: tuple[int, int]) -> None:
-    """No tokens and no hub: what can't be shown is said, and the page runs on to its footer."""
+    """No tokens, perhaps no hub: what can't be shown is said, and the page runs to its footer."""
     path = ROOT / "build" / "own_tables" / f"gaussian-{shape[0]}-{shape[1]}.npy"
     path.parent.mkdir(parents=True, exist_ok=True)
     np.save(path, np.random.default_rng(0).standard_normal(shape))
@@ -90,7 +90,10 @@ def test_the_page_of_models_runs_on_a_readers_own_table(shape: tuple[int, int]) 
     assert done.returncode == 0, done.stdout + done.stderr
     claims = json.loads((Path(done.stdout.split()[-1]) / "claims.json").read_text("utf-8"))
     untested = {c["id"]: c["why"] for c in claims if c["ours"] is None}
-    assert "a hub that is not inert" in untested["hub-two-at-one-distance"]
+    if "hub-two-at-one-distance" in untested:  # among 300 Gaussian rows a few pass for a hub
+        assert "a hub that is not inert" in untested["hub-two-at-one-distance"]
+    else:
+        assert shape != (20, 2)
 
 
 @pytest.mark.parametrize("name", NAMES)
