@@ -8,22 +8,29 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tokenspace.press import cover
 from tokenspace.press.figures import DARK, INK, PAPER
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BOOK = REPOSITORY / "book"
 
 
-@pytest.fixture(scope="module")
-def ts_figures() -> ModuleType:
-    """The extension that puts figures into pages."""
-    spec = importlib.util.spec_from_file_location("ts_figures", BOOK / "_ext" / "ts_figures.py")
+def module_at(path: Path) -> ModuleType:
+    """Import a file of the book, which is no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+cover = module_at(BOOK / "_static" / "cover.py")
+
+
+@pytest.fixture(scope="module")
+def ts_figures() -> ModuleType:
+    """The extension that puts figures into pages."""
+    return module_at(BOOK / "_ext" / "ts_figures.py")
 
 
 def test_the_cover_is_the_one_the_code_draws() -> None:
