@@ -80,5 +80,7 @@ def test_the_teachers_edition_runs_and_a_students_stops_at_its_exercises_only(
         for cell in made.cells if edition == "student" else []:
             raised = [o for o in cell.get("outputs", []) if o.output_type == "error"]
             starter = "raise NotImplementedError" in cell.source
-            assert [e.ename for e in raised] == ["NotImplementedError"] * starter, cell.source
+            names = [e.ename for e in raised]  # an unfinished function fails where it is called
+            unfinished = starter and "\n    raise NotImplementedError" in cell.source
+            assert names == ["NotImplementedError"] * starter or (unfinished and not names), names
             assert all(re.search(r"\(ex-[\w-]+\): ", e.evalue) for e in raised)
