@@ -66,6 +66,7 @@ import math
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
+from matplotlib.figure import Figure
 from torch.nn.functional import normalize
 
 from tokenspace import curvature as cv
@@ -471,7 +472,7 @@ page.say(sentence(words, shades, largest))
 
 def empty_panels():
     """The plane of the rows from above, the same from its edge, and a bar of probabilities."""
-    figure = plt.figure(figsize=(5.8, 3.9), layout="none")  # or panels would move between words
+    figure = Figure(figsize=(5.8, 3.9), layout="none")  # or panels would move between words
     margins = {"left": 0.04, "right": 0.96, "top": 0.93, "bottom": 0.13, "wspace": 0, "hspace": 0}
     above, edge, bar = figure.subplot_mosaic(
         [["above", "edge"], ["bar", "bar"]], height_ratios=[1, 0.11], gridspec_kw=margins
