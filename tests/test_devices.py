@@ -55,7 +55,7 @@ def neighbours(device: str) -> Found:
     table = torch.cat([rows(), rows()[:5]])
     one = nearest(table, k=3, block=64, device=device)
     few = nearest(table, queries=torch.tensor([7, 301, 2]), block=64, device=device)
-    cuts = nearest_prefixes(table, torch.arange(305), [100, 305], block=64, device=device)
+    cuts = nearest_prefixes(table, torch.arange(305), [100, 305], device=device)
     return {
         "distances": one.distances,
         "indices": one.indices,

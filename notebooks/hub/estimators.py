@@ -41,7 +41,7 @@ page = Page("hub/estimators", seed=seed, device=device)
 # %%
 import math
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -673,12 +673,30 @@ page.say(
 #
 # In {numref}`fig-drag` you hold the hub yourself. **Predict first**: as you pull it in from outside the ring of tokens, does the reading rise all the way or all at once, and where? What will the second reading do, for which every row is scaled to one length? And how many hub rows does it take? Then drag the circle by its handle, or move the sliders.
 
+
 # %%
+def beside(rows, alone, extra, scales, counts):
+    """Two neighbours of every row when `count` rows of `scale` times `extra` are appended.
+
+    |x - s y|² = |x|² + s² |y|² - 2 s <x, y>, so one product of the tables serves every scale s.
+    """
+    x, y = rows.double(), extra.double()
+    squares, added, products = x.square().sum(1)[:, None], y.square().sum(1), x @ y.T
+    for scale, count in product(scales, counts):
+        near = squares + scale**2 * added[:count] - 2 * scale * products[:, :count]
+        best = near.topk(min(2, count), largest=False)
+        far = torch.cat([alone.distances[:, :2], best.values.clamp_min(0).sqrt()], dim=1)
+        ids = torch.cat([alone.indices[:, :2], best.indices + len(rows)], dim=1)
+        first = far.sort(dim=1, stable=True)
+        two = ids.gather(1, first.indices[:, :2])
+        yield (scale, count), hub.Neighbours(first.values[:, :2], two, alone.queries)
+
+
 radii = sorted({s, *(k / 20 for k in range(1, 27))})  # of the hub, in median token lengths
 counts = sorted({k for k in (1, 2, h // 15, h // 3, h) if 1 <= k <= h})
 loose = hub.plant(core, h, 1.0, seed)[0][n:]  # the same hub rows, as long as tokens
 alone = near["no hub planted"]
-dragged = {(a, k): f for a, k, f in hub.beside(core, alone, loose, radii, counts)}
+dragged = dict(beside(core, alone, loose, radii, counts))
 reads = {key: reading(f) for key, f in dragged.items()}
 taken = {
     key: float(hub.captured(f, torch.arange(n, n + h)).double().mean())
@@ -686,7 +704,7 @@ taken = {
 }
 level = near["control: normalized, no hub planted"]
 levelled = {
-    k: reading(f) for _, k, f in hub.beside(normalize(core), level, normalize(loose), [1.0], counts)
+    k: reading(f) for (_, k), f in beside(normalize(core), level, normalize(loose), [1.0], counts)
 }
 
 
@@ -701,8 +719,8 @@ size = hub.lengths(core) / hub.lengths(core).median()
 some = torch.randperm(n, generator=torch.Generator().manual_seed(seed))[:36]
 some = some[(alone.r1 / hub.lengths(core))[some].argsort()]  # closest fellow first
 turns = (torch.arange(len(some)) + 0.5) / len(some)
-beside = turns[:, None] + torch.tensor([-0.28, 0.28]) / len(some)
-own, fellows = ring(turns, size[some]), ring(beside, size[alone.indices[some]])
+fellow_turns = turns[:, None] + torch.tensor([-0.28, 0.28]) / len(some)
+own, fellows = ring(turns, size[some]), ring(fellow_turns, size[alone.indices[some]])
 between = torch.arange(h) * 0.381966 % 1  # the turns of hub rows that are tied to nobody shown
 for j in range(h):
     mine = (dragged[min(radii), h].indices[some] == n + j).any(dim=1)

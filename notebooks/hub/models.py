@@ -30,6 +30,8 @@ page = Page("hub/models", seed=seed, device=device)
 import math
 import re
 
+import faiss
+import gguf
 import numpy as np
 import pandas as pd
 import torch
@@ -38,10 +40,11 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarForm
 
 from tokenspace.errors import TokenspaceError
 from tokenspace.hub import (
-    approximate,
     captured,
     decompose,
     earliest,
+    facco,
+    ghost,
     lengths,
     lid,
     lid_harmonic,
@@ -49,20 +52,17 @@ from tokenspace.hub import (
     median,
     mle,
     nearest,
-    nearest_at_cuts,
+    nearest_prefixes,
     neighbour_cosines,
     plant,
     prefers_hub,
     read_dimension,
-    reading_curve,
-    recall,
     reflection,
-    requantize,
     survival,
     token_groups,
     valley,
-    what_if,
 )  # fmt: skip
+from tokenspace.hub.neighbours import measure
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, INK, MUTED, RED, TEAL
 from tokenspace.sources import check_rows, hf_models, load_table
@@ -342,9 +342,22 @@ page.say(
 )  # fmt: skip
 
 # %% [markdown]
-# All searches for first neighbours that this section needs are made here, once. `nearest_at_cuts` takes the rows in order of length, longest first, and finds everybody's neighbours among the first so many of them, for several cuts in one pass. So the table without its hub, and every step of a removal curve, come for the price of one search.
+# All searches for first neighbours that this section needs are made here, once. `nearest_prefixes` takes the rows in order of length, longest first, and finds everybody's neighbours among the first so many of them, for several cuts in one pass. So the table without its hub, and every step of a removal curve, come for the price of one search.
+
 
 # %%
+def read_cuts(order, cuts):
+    """Neighbours and readings among the first `cut` rows of `order`, for every cut."""
+    found = nearest_prefixes(rows, order, cuts, queries=at, device=page.device)
+    lines = []
+    for each, cut in zip(found, cuts, strict=True):
+        value = mle(each.r1, each.r2)
+        line = {"rows": cut, "gone": n - cut, "mle": value.value, "se": value.se}
+        line |= {f.__name__: f(each.r1, each.r2).value for f in (facco, median)}
+        lines.append(line)
+    return found, pd.DataFrame(lines)
+
+
 by_length = rho.argsort(descending=True)
 fractions = (0.45, 0.55, 0.65, 0.75, 0.85)
 below = {f: int((rho < f * middle).sum()) for f in fractions}
@@ -353,8 +366,7 @@ gone = sorted(
     g for g in {0, 1, 100, 300, 1000, h, *below.values()} if g <= n // 2 and n - g >= LEAST
 )
 cuts = [n - g for g in reversed(gone)]
-found = nearest_at_cuts(rows, by_length, cuts, queries=at, device=page.device)
-removal = reading_curve(found, cuts).assign(gone=lambda t: n - t.rows)
+found, removal = read_cuts(by_length, cuts)
 full, free = found[cuts.index(n)], found[cuts.index(n - h)]
 full_d, free_d = mle(full.r1, full.r2), mle(free.r1, free.r2)
 core_query = ~in_hub[full.queries]  # the queries of `full` that `free` has, in the same order
@@ -795,14 +807,11 @@ controls = {}
 for label, order, steps in (
     ("random rows", draw, wide), ("longest first", by_length.flip(0), some),
 ):  # fmt: skip
-    left = [n - g for g in reversed(steps)]
-    each = nearest_at_cuts(rows, order, left, queries=at, device=page.device)
-    controls[label] = reading_curve(each, left).assign(gone=lambda t: n - t.rows)
+    _, controls[label] = read_cuts(order, [n - g for g in reversed(steps)])
 back = sorted({b for b in (0, 1, 2, 10, 100, 300, 1000, h) if b <= h})
 returning = torch.cat([(~in_hub).nonzero().flatten(), hub[rho[hub].argsort()]])
-left = [n - h + b for b in back]
-each = nearest_at_cuts(rows, returning, left, queries=at, device=page.device)
-returned = reading_curve(each, left).assign(back=back)
+_, returned = read_cuts(returning, [n - h + b for b in back])
+returned["back"] = back
 
 # %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
 figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.7), sharey=True)
@@ -1130,6 +1139,25 @@ verdicts.append(
 # *The origin is not special.* Distances do not know where it is. A short row is everybody's neighbour because it lies near the **middle** of the cloud, and where all rows share a large common part, the origin is not in the middle. So the experiment is made twice: with the hub at the origin, and with the hub at the mean of the rows.
 # ```
 
+
+# %%
+def with_hub_at(place, x, alone):
+    """Readings of the table x with a hub at a place, foretold and planted; `alone` without it."""
+    mean = x.mean(0, dtype=torch.float64).to(x.dtype)
+    moved = x - mean if place == "mean" else x
+    own = lengths(moved)[alone.queries]
+    hubbed, planted = plant(moved, 300, 0.2, seed)
+    found = nearest(hubbed, 2, queries=alone.queries, device=page.device)
+    value = mle(found.r1, found.r2)
+    return {
+        "nearer to it": float((alone.r1 > own).double().mean()),
+        "captured": float(captured(found, planted).double().mean()),
+        "without": mle(alone.r1, alone.r2).value,
+        "ghost": mle(*ghost(alone.r1, alone.r2, own)).value,
+        "planted": value.value, "± se": two(value.se),
+    }  # fmt: skip
+
+
 # %%
 experiments, searches = [], {}
 for name, other in loaded.items():
@@ -1140,14 +1168,12 @@ for name, other in loaded.items():
     chosen = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:queries]
     searches[name] = nearest(x, 2, queries=chosen.sort().values, device=page.device)
     try:
-        cosines = neighbour_cosines(x, chosen, device=page.device)
-        for place in ("origin", "mean"):
-            e = what_if(x, searches[name], place=place, seed=seed, device=page.device)
-            experiments.append({
-                "table": name, "hub at the": e.place, "neighbour cosine below ½": float((cosines < 0.5).double().mean()),
-                "nearer to it": e.nearer, "captured": e.captured, "without": e.without, "ghost": e.ghost,
-                "planted": e.planted, "± se": two(e.se),
-            })  # fmt: skip
+        far = float((neighbour_cosines(x, chosen, device=page.device) < 0.5).double().mean())
+        experiments += [
+            {"table": name, "hub at the": place, "neighbour cosine below ½": far,
+             **with_hub_at(place, x, searches[name])}
+            for place in ("origin", "mean")
+        ]  # fmt: skip
     except TokenspaceError as unread:
         page.say(f"**Not shown:** what a hub would do to {name}. {unread}")
 
@@ -1293,13 +1319,26 @@ indexes = {
     "HNSW32": ["efSearch=16", "efSearch=64", "efSearch=256"],
     f"IVF{lists},Flat": [f"nprobe={p}" for p in (1, 4, 16, 64) if p <= lists],
 }
+vectors = np.ascontiguousarray(part.float().numpy())
+threads = faiss.omp_get_max_threads()
 trade = []
 for index, settings in indexes.items():
-    results = approximate(part, index, settings, queries=probe)
-    for setting, found in zip(settings, results, strict=True):
-        value = mle(found.r1, found.r2)
+    built = faiss.index_factory(d, index)
+    faiss.omp_set_num_threads(1)  # with more, an HNSW graph depends on their timing
+    built.train(vectors)
+    built.add(vectors)
+    faiss.omp_set_num_threads(threads)
+    for setting in settings:
+        if setting:
+            faiss.ParameterSpace().set_index_parameters(built, setting)
+        ids = torch.from_numpy(built.search(vectors[: len(probe)], 3)[1])
+        others = ids.masked_fill(ids == probe[:, None], -1)  # one may be the row itself
+        far, ids = measure(part, probe, others, 2)
+        enough = far[:, 1].isfinite()  # an index may find fewer than two
+        value = mle(far[enough, 0], far[enough, 1])
+        hit = (truth.indices[enough, :, None] == ids[enough, None]).any(2)
         trade.append({
-            "name": index.split(",")[0], "setting": setting, "recall": recall(found, truth),
+            "name": index.split(",")[0], "setting": setting, "recall": float(hit.double().mean()),
             "reading": value.value, "± se": value.se, "exact": exact.value,
         })  # fmt: skip
 trade = pd.DataFrame(trade)
@@ -1357,14 +1396,24 @@ verdicts.append(
 #
 # Public models often come quantized. Here the table is stored in formats of decreasing size by the gguf library, brought back, and read again at the same rows.
 
+
 # %%
+def stored_as(kind):
+    """The table as it comes back from storage of a kind."""
+    if kind == "BF16":
+        return rows.to(torch.bfloat16).float()
+    code = gguf.GGMLQuantizationType[kind]
+    packed = gguf.quantize(rows.float().numpy(), code)
+    return torch.from_numpy(np.array(gguf.dequantize(packed, code), dtype=np.float32))
+
+
 stored = []
-formats = ("Q8_0", "Q5_0", "Q4_1", "Q4_0") if d % 32 == 0 else ()
+formats = ("Q8_0", "Q5_0", "Q4_1", "Q4_0") if d % 32 == 0 else ()  # stored in blocks of 32
 for kind in ("as loaded", "BF16", *formats):
     if kind == "as loaded":
         x, found = rows, full
     else:
-        x = rows.to(torch.bfloat16).float() if kind == "BF16" else requantize(rows, kind)
+        x = stored_as(kind)
         found = nearest(x, 2, queries=at, device=page.device)
     value = mle(found.r1, found.r2)
     stored.append({

@@ -82,7 +82,6 @@ def test_near_ties_below_fp32_are_settled_in_fp64():
     rows = centres.repeat(100, 1) + 1e-6 * gaussian(400, 16, 1, dtype=torch.float64)
     far, order = by_differences(rows.numpy(), 2)
     found = nearest(rows, block=64)
-    assert found.redone > 0
     np.testing.assert_array_equal(found.indices.numpy(), order)
     np.testing.assert_allclose(found.distances.numpy(), far, rtol=1e-9)
 
@@ -109,21 +108,19 @@ def test_the_answer_does_not_depend_on_the_block():
         torch.testing.assert_close(answers[0].distances, other.distances, rtol=0, atol=1e-12)
 
 
-def test_prefixes_equal_a_search_of_each_subset():
-    rows = gaussian(600, 5)
+@pytest.mark.parametrize("queries", [None, torch.arange(0, 600, 3)], ids=["all", "some"])
+def test_prefixes_equal_a_search_of_each_subset(queries):
+    rows = gaussian(700, 5)  # some stay out of every subset
     order = torch.randperm(600, generator=torch.Generator().manual_seed(1))
     cuts = [3, 40, 41, 300, 600]
-    for cut, found in zip(cuts, nearest_prefixes(rows, order, cuts, block=64), strict=True):
-        alone = nearest(rows[order[:cut]])
-        assert torch.equal(found.queries, order[:cut])
-        assert torch.equal(found.indices, order[alone.indices])
-        assert torch.equal(found.distances, alone.distances)
-
-
-def test_prefixes_may_leave_rows_out():
-    rows = gaussian(50, 3)
-    (found,) = nearest_prefixes(rows, torch.arange(10, 40), [30])
-    assert set(found.indices.flatten().tolist()) <= set(range(10, 40))
+    answers = nearest_prefixes(rows, order, cuts, queries=queries)
+    for cut, found in zip(cuts, answers, strict=True):
+        kept = order[:cut].sort().values
+        chosen = torch.ones(cut, dtype=torch.bool) if queries is None else torch.isin(kept, queries)
+        alone = nearest(rows[kept])
+        assert torch.equal(found.queries, kept[chosen])
+        assert torch.equal(found.indices, kept[alone.indices][chosen])
+        assert torch.equal(found.distances, alone.distances[chosen])
 
 
 def test_minilm_against_scikit_learn_in_fp64():
@@ -182,7 +179,7 @@ def test_a_gpu_gives_the_same_rows():
 def test_certificate_bound_covers_the_observed_rounding():
     """The fp32 keys are off by less than the bound that certifies them."""
     rows = gaussian(400, 300) * 3 + 1
-    table = Prepared(rows, "cpu", None, False)
+    table = Prepared(rows)
     keys = (table.left(slice(None)) @ table.right.T).double()
     true = torch.cdist(rows.double(), rows.double()).square() / 2 / table.scale**2
     gamma = (300 + 8) * UNIT_ROUNDOFF

@@ -12,6 +12,7 @@ from tokenspace.hub import (
     manifold,
     mle,
     nearest,
+    neighbour_cosines,
     plant,
     reflection,
     sphere,
@@ -148,3 +149,11 @@ def test_points_lie_on_their_manifolds():
     assert torch.allclose(x, angle * angle.cos())
     assert float(y.min()) >= 0
     assert float(y.max()) <= 21
+
+
+def test_cosines_are_those_of_the_matrix():
+    rows = torch.randn(300, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows[7] = 0
+    cosines = (unit(rows) @ unit(rows).T).fill_diagonal_(-1)
+    some = torch.tensor([0, 7, 8, 299])
+    assert torch.allclose(neighbour_cosines(rows, some), cosines.amax(1)[[0, 8, 299]], atol=1e-12)

@@ -27,18 +27,13 @@ from tokenspace.hub.dimension import (
 from tokenspace.hub.neighbours import Neighbours, nearest, nearest_prefixes
 from tokenspace.hub.planted import (
     bend,
-    beside,
     cube,
     gaussian,
     manifold,
-    nearest_at_cuts,
     neighbour_cosines,
     plant,
-    reading_curve,
     sphere,
     swiss_roll,
     torus,
-    what_if,
 )
 from tokenspace.hub.reading import Reading, Values, earliest, read_dimension
-from tokenspace.hub.shortcuts import approximate, recall, requantize

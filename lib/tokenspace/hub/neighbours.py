@@ -22,6 +22,7 @@ from tqdm import tqdm
 from tokenspace.errors import TableError
 from tokenspace.sources import check_rows
 
+Device = str | torch.device
 UNIT_ROUNDOFF = 2.0**-24  # of fp32
 FAR_EXPONENT = 50  # beyond 2^±50 squares leave the range of fp32, and at 1e-200 that of fp64
 SPARE = 2  # candidates kept beyond k in the first pass
@@ -35,8 +36,6 @@ class Neighbours:
     distances: Float64[Tensor, "q k"]
     indices: Int64[Tensor, "q k"]
     queries: Int64[Tensor, " q"]
-    redone: int
-    """Rows that the first pass left in doubt and that were looked up again."""
 
     @property
     def r1(self) -> Float64[Tensor, " q"]:
@@ -53,7 +52,7 @@ def nearest(
     *,
     queries: Int64[Tensor, " q"] | None = None,
     block: int | None = None,
-    device: str | torch.device = "cpu",
+    device: Device = "cpu",
     progress: bool = False,
 ) -> Neighbours:
     """Exact k nearest neighbours of every row, or of the rows named by `queries`.
@@ -70,11 +69,11 @@ def nearest(
     _check_k(k, n)
     if queries is None:
         (found,) = _self_join(table, [n], k)
-        return replace(found, distances=found.distances * table.unit)
-    wrong = queries[(queries < 0) | (queries >= n)]
-    if len(wrong):
-        raise TableError(f"queries name rows outside 0..{n - 1}: {wrong[:5].tolist()}")
-    found = _refine(table, queries, _look_up(table, queries, k + SPARE, n), k, n)
+    else:
+        wrong = queries[(queries < 0) | (queries >= n)]
+        if len(wrong):
+            raise TableError(f"queries name rows outside 0..{n - 1}: {wrong[:5].tolist()}")
+        found = _refine(table, queries, _look_up(table, queries, k + SPARE, n), k, n)
     return replace(found, distances=found.distances * table.unit)
 
 
@@ -84,15 +83,15 @@ def nearest_prefixes(
     cuts: Sequence[int],
     k: int = 2,
     *,
-    block: int | None = None,
-    device: str | torch.device = "cpu",
-    progress: bool = False,
+    queries: Int64[Tensor, " q"] | None = None,
+    device: Device = "cpu",
 ) -> list[Neighbours]:
-    """Neighbours inside the first `cut` rows of `order`, for every cut, from one pass.
+    """Neighbours inside the first `cut` rows of `order`, for every cut.
 
     A removal curve sorts rows longest first, so that the first `cut` rows are what is left when the
-    shortest go. Indices and queries are ids in `rows`. Equal to `nearest` on each subset, but for
-    ties, which go to the row that comes first in `order`.
+    shortest go. Every kept row is read at, in one pass; or those of `queries` that are kept, in a
+    search for each cut. Ids are those of `rows`, queries ascending. Equal to `nearest` on each
+    subset, but for ties, which in one pass go to the row that comes first in `order`.
     Raises TableError as `nearest` does, and where cuts don't ascend within k+1..m.
 
     >>> rows = torch.tensor([[3.0], [2.0], [0.5], [0.0]])  # longest first
@@ -103,13 +102,20 @@ def nearest_prefixes(
     if not cuts or sorted(set(cuts)) != cuts or cuts[-1] > len(order):
         raise TableError(f"cuts must ascend within the {len(order)} rows of `order`, got {cuts}")
     _check_k(k, cuts[0])
-    table = Prepared(rows[order], device, block, progress)
-    return [
-        Neighbours(
-            found.distances * table.unit, order[found.indices], order[found.queries], found.redone
-        )
-        for found in _self_join(table, cuts, k)
-    ]
+    if queries is None:
+        table = Prepared(rows[order], device)
+        return [_as_in(order, found, table.unit) for found in _self_join(table, cuts, k)]
+    answers = []
+    for kept in (order[:cut].sort().values for cut in cuts):
+        at = torch.isin(kept, queries).nonzero()[:, 0]
+        answers.append(_as_in(kept, nearest(rows[kept], k, queries=at, device=device)))
+    return answers
+
+
+def _as_in(ids: Tensor, found: Neighbours, unit: float = 1.0) -> Neighbours:
+    """Neighbours among the rows `ids` of a table, in that table's ids, queries ascending."""
+    queries, place = ids[found.queries].sort()
+    return Neighbours(found.distances[place] * unit, ids[found.indices[place]], queries)
 
 
 def _check_k(k: int, n: int) -> None:
@@ -132,7 +138,7 @@ class Prepared:
     """Rows prepared for the first pass: `right` holds [x, 1, h], scaled to a longest row of 1."""
 
     def __init__(
-        self, rows: Tensor, device: str | torch.device, block: int | None, progress: bool
+        self, rows: Tensor, device: Device = "cpu", block: int | None = None, progress: bool = False
     ) -> None:
         rows = check_rows(rows)
         self.unit = 2.0 ** exponent(rows)  # a power of two: dividing by it rounds nothing
@@ -211,13 +217,8 @@ def search_in_fp64(
 ) -> tuple[Float64[Tensor, "q k"], Int64[Tensor, "q k"]]:
     """Every distance in fp64 by differences, ties by row id."""
     wanted = table.rows[queries].double()
-    far = torch.cat(
-        [
-            torch.cdist(wanted, part.double(), compute_mode="donot_use_mm_for_euclid_dist")
-            for part in table.rows[:n].split(16384)
-        ],
-        dim=1,
-    )
+    parts, exact = table.rows[:n].split(16384), "donot_use_mm_for_euclid_dist"
+    far = torch.cat([torch.cdist(wanted, p.double(), compute_mode=exact) for p in parts], dim=1)
     far[torch.arange(len(queries)), queries] = float("inf")
     far, order = far.sort(dim=1, stable=True)
     return far[:, :k], order[:, :k]
@@ -288,8 +289,7 @@ def _refine(
     """Measure the candidates in fp64; look up again the rows that this can't certify."""
     keys, ids = candidates
     distances, indices = measure(table.rows, queries, ids, k)
-    certain = certified(table, queries, distances[:, -1], keys[:, -1])
-    uncertain = (~certain).nonzero()[:, 0]
+    uncertain = (~certified(table, queries, distances[:, -1], keys[:, -1])).nonzero()[:, 0]
     if len(uncertain) and keys.shape[1] < k + WIDE:
         wider = _look_up(table, queries[uncertain], k + WIDE, n)
         retried = _refine(table, queries[uncertain], wider, k, n)
@@ -297,4 +297,4 @@ def _refine(
     else:
         for some in uncertain.split(16):  # every distance of 16 rows at once bounds the memory
             distances[some], indices[some] = search_in_fp64(table, queries[some], k, n)
-    return Neighbours(distances, indices, queries, len(uncertain))
+    return Neighbours(distances, indices, queries)
