@@ -13,14 +13,9 @@ from tests.pretended import pretended
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tokenspace.curvature import (
-    continue_greedily,
-    curvature,
-    read,
-    reader_of,
-    swap_divergence,
-)
+from tokenspace.curvature import continue_greedily, curvature, read, reader_of
 from tokenspace.curvature.chess.model import ChessRecipe, train_chess
+from tokenspace.curvature.statistics import swap_divergence
 from tokenspace.flow.path import Gumbel
 from tokenspace.flow.sampling import Mechanism, plan, sample
 from tokenspace.flow.training import Settings

@@ -223,14 +223,20 @@ page.show(
 # Before any loops with tokens, one with a known answer. On the sphere carry a vector along a closed path without ever turning it within the surface: the form is $A_z(\mu) = z\wedge\mu$. Back at the start, the vector has turned by the **solid angle** of the loop. Around a cap of half-angle $\theta$ that is $2\pi(1-\cos\theta)$.
 
 # %%
+def rotation_angle(R):
+    """Angle of a rotation of R³, in [0, π]; by acos rounding could leave the domain."""
+    axial = torch.stack([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
+    return float(torch.atan2(axial.norm(), (R.trace() - 1) / 2))
+
+
 pole, x, y = torch.eye(3, dtype=torch.float64)[[2, 0, 1]]
 half_angles = torch.linspace(0.05, 1.5, 24).tolist()
 turned_by = []
 for theta in half_angles:
-    H = cv.transport(cv.sphere_form, cv.circle(pole, x, y, theta), steps=128)
-    angle = cv.rotation_angle(H)  # in [0, π], and from θ = π/3 on the turn is more than π
+    H = cv.transport(cv.wedge, cv.circle(pole, x, y, theta), steps=128)
+    angle = rotation_angle(H)  # in [0, π], and from θ = π/3 on the turn is more than π
     turned_by.append(angle if theta < math.pi / 3 else 2 * math.pi - angle)
-solid = [cv.cap_area(theta) for theta in half_angles]
+solid = [4 * math.pi * math.sin(theta / 2) ** 2 for theta in half_angles]
 cap_error = max(abs(s - t) for s, t in zip(solid, turned_by, strict=True))
 
 # %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
@@ -291,7 +297,11 @@ toy = cv.assemble(2 * h + v1 + v2, v1, v2, (p1, p2), (ids, ids))
 R, at = cv.curvature(toy), cv.frame(toy)
 small = at.basis @ R.dense() @ at.basis.mT  # R in the frame (z, e1, e2)
 
-form = cv.sampling_form(at.a, at.b, toy.q)
+
+def form(z, mu):
+    return cv.one_form(z, at.a, at.b, toy.q, mu)  # in (z, e1, e2): 3 x 3, not n x n
+
+
 axes3 = torch.eye(3, dtype=torch.float64)[:, None].expand(3, loops, 3)
 errors = {"plaquette": [], "clover": []}
 for side in sides:
@@ -371,21 +381,40 @@ V9 = draw(9, 5)
 h9, v9, w9 = draw(3, 5)
 
 
+def direction(h, V, v):
+    """u, the unit vector of the mean row at state h, and du(v): how it turns as h moves along v."""
+    p = (h @ V.T).softmax(-1)
+    m = cv.mean(p, V)
+    moved = (v @ (V - m).T * p) @ (V - m) / m.norm()  # C v / |m|
+    return m / m.norm(), cv.tangent(m / m.norm(), moved)
+
+
+def companion_form(h, V, v):
+    """ω(v) = du(v)∧u, (n, n)."""
+    u, du = direction(h, V, v)
+    return cv.wedge(du, u)
+
+
+def companion_curvature(h, V, v, w):
+    """du(v)∧du(w), (n, n)."""
+    return cv.wedge(*(direction(h, V, x)[1] for x in (v, w)))
+
+
 def exterior(v, w, step=1e-4):
     """dω(v, w) by central differences."""
 
     def along(v, w):
-        ahead, behind = (cv.companion_form(h9 + s * step * v, V9, w) for s in (1, -1))
+        ahead, behind = (companion_form(h9 + s * step * v, V9, w) for s in (1, -1))
         return (ahead - behind) / (2 * step)
 
     return along(v, w) - along(w, v)
 
 
-first, second = cv.companion_form(h9, V9, v9), cv.companion_form(h9, V9, w9)
+first, second = companion_form(h9, V9, v9), companion_form(h9, V9, w9)
 bracket, d_omega = first @ second - second @ first, exterior(v9, w9)
-F = cv.companion_curvature(h9, V9, v9, w9)
+F = companion_curvature(h9, V9, v9, w9)
 factors = [float((M * F).sum() / F.square().sum()) for M in (bracket - d_omega, bracket + d_omega)]
-only_two = float(cv.companion_curvature(h9, V9[:2], v9, w9).norm() / F.norm())
+only_two = float(companion_curvature(h9, V9[:2], v9, w9).norm() / F.norm())
 
 # %% tags=["hide-input"]
 page.say(
@@ -590,7 +619,7 @@ V, means = reader.rows.double(), []
 for some in range(0, len(everything), 64):
     part = everything[some : some + 64]
     means.append(cv.mean((part.scale[:, None] * part.z @ V.T).softmax(-1), V))
-live = cv.live_curvature(everything, torch.cat(means))
+live = cv.curvature(everything, mean_rows=torch.cat(means))
 ratio = float((live.norm() / frozen.norm()).median())
 products = (frozen.plane() @ live.plane().mT).det()
 cosine = float(products.median())
@@ -913,7 +942,8 @@ page.say(
 
 # %%
 side, n_wide = 0.02, 12
-W = cv.wilson_loop(cv.plaquette(form, *axes3, side), n=n_wide)  # (loops,), tr H / n
+H = cv.plaquette(form, *axes3, side)  # in the frame; in the other directions H is 1
+W = 1 + (H.diagonal(dim1=1, dim2=2) - 1).sum(-1) / n_wide  # (loops,), tr H / n
 # The norms `by_trace`, (loops,), from W, n_wide and side.
 # BEGIN SOLUTION: a turn by a small angle in one plane lowers the trace by the angle squared
 by_trace = (n_wide * (1 - W)).sqrt() / side**2

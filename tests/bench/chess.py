@@ -9,16 +9,19 @@ import torch
 from tests.bench.measure import Call
 
 from tokenspace.curvature import chess as cc
-from tokenspace.curvature.chess.probes import RIDGE
+from tokenspace.curvature.chess.board import FACT_KIND
+from tokenspace.curvature.chess.model import facts_along
+from tokenspace.curvature.chess.probes import RIDGE, auc
+from tokenspace.curvature.chess.statistics import by_piece, square_permutations
 
 DRAWS = 100
-KIND = cc.FACT_KIND[:-1]  # the last fact is about no piece
+KIND = FACT_KIND[:-1]  # the last fact is about no piece
 
 
 @cache
 def positions() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """40 random games: the facts at each place, the game, the place."""
-    holds = [cc.facts_along(game) for game in cc.random_games(40, seed=0, plies=50)]
+    holds = [facts_along(game) for game in cc.random_games(40, seed=0, plies=50)]
     game = torch.cat([torch.full((len(some),), i) for i, some in enumerate(holds)])
     place = torch.cat([torch.arange(len(some)) for some in holds])
     return torch.cat(holds), game, place
@@ -58,7 +61,7 @@ def scores() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 def our_auc() -> Call:
     given = scores()
-    return lambda: cc.auc(*given)
+    return lambda: auc(*given)
 
 
 def sklearn_auc() -> Call:
@@ -71,7 +74,7 @@ def sklearn_auc() -> Call:
     def read() -> list[float]:
         return [roc_auc_score(h[:, f], s[:, f]) for f in range(h.shape[1])]
 
-    assert np.allclose(read(), cc.auc(score, holds, place).numpy())
+    assert np.allclose(read(), auc(score, holds, place).numpy())
     return read
 
 
@@ -86,7 +89,7 @@ def our_null(draws: int = DRAWS) -> Call:
     """κ by kind of piece, its means and ρ with the pieces' value, over exchanged games."""
     holds, game, place = positions()
     kappa = shares()
-    return lambda: cc.by_piece(kappa, holds[:, :-1], KIND, game, place, draws, 0)
+    return lambda: by_piece(kappa, holds[:, :-1], KIND, game, place, draws, 0)
 
 
 def null_by_facts(draws: int = DRAWS) -> Call:
@@ -129,7 +132,7 @@ def scipy_mantel(draws: int = 10 * DRAWS) -> Call:
     near, distance, above = similarity(), cc.king_distance(), np.triu_indices(64, 1)
 
     def read(draws: int = draws) -> list[float]:
-        permuted = cc.square_permutations(draws, 0)
+        permuted = square_permutations(draws, 0)
         return [spearmanr(near[above], distance[np.ix_(p, p)][above])[0] for p in permuted]
 
     assert np.allclose(read(5), cc.mantel_test(near, distance, 5, 0).null)

@@ -13,6 +13,7 @@ NUMBERS = POINTS * 576
 def random_points(N: int, n: int) -> Any:
     """Random states, each with two random rows, block by block so that no copy is left over."""
     from tokenspace import curvature as cv
+    from tokenspace.curvature.points import join
 
     generator = torch.Generator().manual_seed(0)
     parts = []
@@ -21,7 +22,7 @@ def random_points(N: int, n: int) -> Any:
         z, v1, v2 = torch.randn(3, size, n, generator=generator, dtype=torch.float64)
         half, ids = torch.full((size,), 0.4, dtype=torch.float64), torch.arange(size)
         parts.append(cv.assemble(z, v1, v2, (half, half), (ids, ids + 1)))
-    return cv.join(parts)
+    return join(parts)
 
 
 def by_vectors(n: int = 576) -> Callable[[], Any]:

@@ -6,10 +6,9 @@ from tests.curvature.draws import normal, random_points
 from tests.curvature.tiny import letter_reader
 
 from tokenspace.curvature.chess.board import BoardPoints, read_board, square_cosines, text_points
-from tokenspace.curvature.chess.coupling import kappa
 from tokenspace.curvature.chess.games import facts, own_squares, random_games, replay
 from tokenspace.curvature.chess.model import facts_along
-from tokenspace.curvature.chess.probes import fit_probes, held_out
+from tokenspace.curvature.chess.probes import fit_probes, held_out, kappa
 from tokenspace.curvature.connection import curvature
 from tokenspace.curvature.points import assemble
 from tokenspace.errors import ParameterError

@@ -23,8 +23,7 @@ from tokenspace.curvature.chess.model import (
     untrained_chess,
 )
 from tokenspace.curvature.connection import curvature
-from tokenspace.curvature.generation import read
-from tokenspace.curvature.reader import reader_of
+from tokenspace.curvature.reader import read, reader_of
 from tokenspace.errors import ParameterError, SourceError
 
 TINY = ChessRecipe(width=16, layers=1, heads=2, games=40, plies=12, steps=60, batch=16, rate=0.02)
@@ -187,7 +186,7 @@ def test_the_script_trains_and_says_how_legal_it_is(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, [str(out), "--games", "4", "--steps", "2"])
     assert result.exit_code == 0, result.output
     assert "step     1  loss" in result.output
-    assert load_chess(out).recipe.games == 4
+    assert load_chess(out)[1].games == 4
 
 
 @pytest.mark.parametrize("seed", range(len(PACKAGED)))

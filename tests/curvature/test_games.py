@@ -17,7 +17,6 @@ from tokenspace.curvature.chess.games import (
     movetext,
     named_square,
     own_squares,
-    random_game,
     random_games,
     replay,
 )
@@ -51,7 +50,7 @@ def test_there_are_737_facts_each_once():
 @given(st.integers(0, 10**6))
 @settings(max_examples=15, deadline=None)
 def test_facts_hold_what_a_fen_writes(seed):
-    board = random_game(seed, 60)
+    (board,) = random_games(1, seed, 60)
     held = [fact for fact, holds in zip(FACTS, facts(board), strict=True) if holds]
     again = chess.Board(None)
     for fact in held:
@@ -64,8 +63,8 @@ def test_facts_hold_what_a_fen_writes(seed):
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1.0]))
 @settings(max_examples=15, deadline=None)
 def test_random_games_are_legal_and_repeat(seed, greed):
-    game = random_game(seed, 50, greed)
-    assert game == random_game(seed, 50, greed)
+    (game,) = random_games(1, seed, 50, greed)
+    assert [game] == random_games(1, seed, 50, greed)
     for board, move in replay(game):
         assert move in board.legal_moves
         assert move.promotion in (None, chess.QUEEN)
@@ -77,7 +76,7 @@ def test_random_games_are_legal_and_repeat(seed, greed):
 @given(st.integers(0, 10**6), st.integers(0, 60))
 @settings(max_examples=15, deadline=None)
 def test_own_squares_are_the_movers(seed, plies):
-    board = random_game(seed, plies)
+    (board,) = random_games(1, seed, plies)
     expected = [bool(board.occupied_co[board.turn] >> square & 1) for square in range(64)]
     assert own_squares(facts(board)[None])[0].tolist() == expected
 

@@ -14,6 +14,8 @@ from tests.curvature.draws import normal
 from tests.curvature.tiny import gpt2, llama
 
 from tokenspace import curvature as cv
+from tokenspace.curvature import statistics
+from tokenspace.curvature.statistics import jensen_shannon, swap_divergence
 from tokenspace.errors import ParameterError
 
 IDS = [[1, 2, 3], [4, 5, 6, 7, 4, 8], [2, 5, 5]]
@@ -23,28 +25,29 @@ IDS = [[1, 2, 3], [4, 5, 6, 7, 4, 8], [2, 5, 5]]
 def test_divergence_is_scipys_squared_distance(seed, size):
     first, second = size * normal(2, 7, seed=seed)
     expected = jensenshannon(first.softmax(-1), second.softmax(-1)) ** 2
-    assert float(cv.jensen_shannon(first, second)) == pytest.approx(expected, abs=1e-9)
+    assert float(jensen_shannon(first, second)) == pytest.approx(expected, abs=1e-9)
 
 
 def test_divergence_lies_between_nothing_and_log_two():
     x = normal(5, 9)
-    assert float(cv.jensen_shannon(x, x + 3).max()) < 1e-12
+    assert float(jensen_shannon(x, x + 3).max()) < 1e-12
     apart = torch.tensor([0.0, -500.0]), torch.tensor([-500.0, 0.0])
-    assert float(cv.jensen_shannon(*apart)) == pytest.approx(math.log(2))
-    torch.testing.assert_close(cv.jensen_shannon(x[:2], x[2:4]), cv.jensen_shannon(x[2:4], x[:2]))
+    assert float(jensen_shannon(*apart)) == pytest.approx(math.log(2))
+    torch.testing.assert_close(jensen_shannon(x[:2], x[2:4]), jensen_shannon(x[2:4], x[:2]))
 
 
 @pytest.mark.parametrize("model", [llama(), gpt2()])
 @pytest.mark.parametrize("tokens", [1, 4096])
-def test_a_swap_is_the_model_run_twice(model, tokens):
+def test_a_swap_is_the_model_run_twice(model, tokens, monkeypatch):
+    monkeypatch.setattr(statistics, "ONE_STEP", tokens)
     found = cv.reader_of(model)
     reading = cv.read(found, IDS)
-    got = cv.swap_divergence(found, reading, tokens=tokens)
+    got = swap_divergence(found, reading)
     for k in range(len(reading.points)):
         prefix = IDS[reading.text[k]][: int(reading.position[k]) + 1]
         tops = int(reading.points.top1[k]), int(reading.points.top2[k])
         after = [model(torch.tensor([[*prefix, top]])).logits[0, -1].detach() for top in tops]
-        assert float(got[k]) == pytest.approx(float(cv.jensen_shannon(*after)), abs=1e-6)
+        assert float(got[k]) == pytest.approx(float(jensen_shannon(*after)), abs=1e-6)
 
 
 def test_a_continuation_takes_the_likeliest_token_each_time():

@@ -13,9 +13,16 @@ from scipy.stats import spearmanr
 from tests.curvature.draws import normal, random_points
 
 from tokenspace.curvature import chess as cc
-from tokenspace.curvature.chess.coupling import coupling_test
 from tokenspace.curvature.chess.games import VALUES
-from tokenspace.curvature.chess.statistics import FILE, RANK, purity
+from tokenspace.curvature.chess.statistics import (
+    FILE,
+    RANK,
+    by_piece,
+    coupling_test,
+    purity,
+    quadrants,
+    square_permutations,
+)
 from tokenspace.curvature.connection import curvature
 from tokenspace.errors import ParameterError
 
@@ -26,19 +33,14 @@ def gram(x):
     return cc.cosines(x @ x.T)
 
 
-def test_the_distance_is_that_of_a_king():
-    found = [[chess.square_distance(i, j) for j in range(64)] for i in range(64)]
-    assert found == KING.tolist()
-
-
 def test_s8xs8_keeps_files_and_ranks_whole_and_s64_does_not():
     for group, whole in [("S8xS8", True), ("S64", False)]:
-        moved = cc.square_permutations(1, 0, group)[0]
+        moved = square_permutations(1, 0, group)[0]
         assert sorted(moved) == list(range(64))
         kept = (RANK[moved][:, None] == RANK[moved]) == (RANK[:, None] == RANK)
         assert bool(kept.all()) is whole
     with pytest.raises(ParameterError, match="No group 'S9'"):
-        cc.square_permutations(1, 0, "S9")
+        square_permutations(1, 0, "S9")
 
 
 @pytest.mark.parametrize("unknown", [[], [5, 30]])
@@ -55,7 +57,7 @@ def test_mantel_is_the_correlation_of_ranks_over_pairs_and_so_is_its_null(unknow
     assert cc.mantel(x, KING) == pytest.approx(expected(KING))
     for group in ("S8xS8", "S64"):
         found = cc.mantel_test(x, KING, 5, 3, group)
-        moved = cc.square_permutations(5, 3, group)
+        moved = square_permutations(5, 3, group)
         assert found.value == pytest.approx(expected(KING))
         np.testing.assert_allclose(found.null, [expected(KING[np.ix_(p, p)]) for p in moved])
 
@@ -86,16 +88,16 @@ def test_p_counts_the_statistic_itself_and_both_sides():
 
 
 def test_purity_of_quadrants_and_of_noise():
-    centres = np.eye(4)[cc.quadrants()] + 0.01 * np.random.default_rng(0).normal(size=(64, 4))
+    centres = np.eye(4)[quadrants()] + 0.01 * np.random.default_rng(0).normal(size=(64, 4))
     noise = gram(additive(0))
-    moved = [cc.quadrants()[p] for p in cc.square_permutations(19, 0)]
+    moved = [quadrants()[p] for p in square_permutations(19, 0)]
     for near, pure in ((gram(centres), True), (noise, False)):
-        found = purity(near, cc.quadrants())
+        found = purity(near, quadrants())
         p = cc.permutation_test(found, (purity(near, region) for region in moved)).p
         assert (found == 1, found > 0.85, p <= 0.05) == (pure,) * 3
-    same = (cc.quadrants()[:, None] == cc.quadrants()).astype(float)
+    same = (quadrants()[:, None] == quadrants()).astype(float)
     same[3], same[:, 3] = np.nan, np.nan  # a square that never came up
-    assert purity(same, cc.quadrants()) == 1
+    assert purity(same, quadrants()) == 1
 
 
 def test_purity_is_that_of_average_linkage():
@@ -197,7 +199,7 @@ def test_the_null_of_squares_permutes_squares_and_not_points():
     found = coupling_test(on_square, torch.tensor([[10, 20]]), 99, 0, "S64")
     expected = [
         cc.coupling_ratio(on_square, torch.from_numpy(p)[torch.tensor([[10, 20]])])
-        for p in cc.square_permutations(99, 0, "S64")
+        for p in square_permutations(99, 0, "S64")
     ]
     np.testing.assert_allclose(found.null, expected)
     assert found.p < 0.05
@@ -240,22 +242,22 @@ def pieces(seed, strength, games=20, plies=15):
 
 
 def test_the_value_of_pieces_is_found_where_it_is():
-    found = cc.by_piece(*pieces(0, 0.2), draws=39, seed=0)
-    assert found["value"].value > 0.6
-    assert found["value"].value > found["value"].null.max()
+    found = by_piece(*pieces(0, 0.2), draws=39, seed=0)
+    assert found["piece value"].value > 0.6
+    assert found["piece value"].value > found["piece value"].null.max()
     ratios = [found[chess.piece_name(k)].value for k in (1, 3, 4, 5)]
     assert ratios == sorted(ratios)
     assert found["king"].value == pytest.approx(1, abs=0.1)
 
 
 def test_the_value_of_pieces_is_not_found_where_it_is_not():
-    p = [cc.by_piece(*pieces(seed, 0.0), draws=19, seed=seed)["value"].p for seed in range(20)]
+    p = [by_piece(*pieces(seed, 0.0), draws=19, seed=seed)["piece value"].p for seed in range(20)]
     assert np.mean(np.array(p) <= 0.05) <= 0.2
 
 
 def test_a_fact_that_never_holds_takes_no_part():
     kappa, holds, kind, game, place = pieces(1, 0.2)
     holds[:, kind == chess.KNIGHT] = False
-    found = cc.by_piece(kappa, holds, kind, game, place, draws=9, seed=0)
+    found = by_piece(kappa, holds, kind, game, place, draws=9, seed=0)
     assert math.isnan(found["knight"].value)
-    assert found["value"].value > 0.6
+    assert found["piece value"].value > 0.6

@@ -11,7 +11,7 @@ import pytest
 import torch
 from bs4 import BeautifulSoup, Tag
 
-from tokenspace.curvature import assemble, curvature_norm
+from tokenspace.curvature import assemble, curvature
 
 pytestmark = pytest.mark.site
 
@@ -129,7 +129,7 @@ def test_the_numbers_said_are_those_of_what_is_drawn(drawing: Tag) -> None:
         assert math.isclose(float(found.q), q, abs_tol=0.02)
         assert math.isclose(math.degrees(math.acos(a @ b)), degrees, abs_tol=1.5)
         assert math.isclose(np.linalg.norm(z[:2]), inside, abs_tol=0.015)
-        assert math.isclose(float(curvature_norm(found)), norm, rel_tol=0.05, abs_tol=0.01)
+        assert math.isclose(float(curvature(found).norm()), norm, rel_tol=0.05, abs_tol=0.01)
 
 
 def test_without_scripts_and_on_paper_the_point_of_largest_charge_is_seen(

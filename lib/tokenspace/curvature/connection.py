@@ -1,57 +1,120 @@
 """The sampling connection and its curvature, in closed form through three vectors a point.
 
-Conventions: a∧b = abᵀ - baᵀ, ⟨M, N⟩ = ½ tr MᵀN, D = d + A. z is a unit state, a and b are the
+Conventions: x∧y = xyᵀ - yxᵀ, ⟨M, N⟩ = ½ tr MᵀN, D = d + A. z is a unit state, a and b are the
 unit rows of the two likeliest tokens, B = a∧b, P = I - zzᵀ, and q = 4 p₁ p₂ is held fixed when
 differentiating: our reading of "depends only on the geometry of the token embeddings".
 The 1-form A_z(μ) = q z∧Bμ is stated by Modenbach (arXiv:2605.04899); the closed form is ours.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
-from torch.nn.functional import normalize
+from torch.nn.functional import normalize, one_hot
 
-from tokenspace.curvature.frames import (
-    Frame,
-    Matrices,
-    Scalars,
-    Vectors,
-    apply_bivector,
-    dot,
-    frame_blocks,
-    tangent,
-    wedge,
-)
 from tokenspace.curvature.points import Points
 
+CACHE = 40_000  # numbers a vector of the block of points whose frames are made at once: 1 MB
 BLOCK = 2048  # points a side of a block of Gram products: 32 MiB
+
+Scalars = Float64[Tensor, "*N"]
+Vectors = Float64[Tensor, "*N n"]
+Matrices = Float64[Tensor, "*N n n"]
+
+
+def dot(x: Vectors, y: Vectors) -> Scalars:
+    """x·y along the last axis."""
+    return (x * y).sum(-1)
+
+
+def wedge(x: Vectors, y: Vectors) -> Matrices:
+    """x∧y = xyᵀ - yxᵀ, dense: the bivector that turns the plane of x and y."""
+    outer = x[..., :, None] * y[..., None, :]  # (*N, n, n)
+    return outer - outer.mT
+
+
+def apply_bivector(a: Vectors, b: Vectors, x: Vectors) -> Vectors:
+    """(a∧b) x = a (b·x) - b (a·x), without the n × n matrix."""
+    return a * dot(b, x)[..., None] - b * dot(a, x)[..., None]
+
+
+def tangent(z: Vectors, x: Vectors) -> Vectors:
+    """Px = x - z (z·x), the part of x along the unit sphere at z."""
+    return x - z * dot(z, x)[..., None]
 
 
 def one_form(z: Vectors, a: Vectors, b: Vectors, q: Scalars, mu: Vectors) -> Matrices:
-    """A_z(μ) = q z∧Bμ = q [-(μ·a) z∧b + (μ·b) z∧a], dense.
-
-    >>> z, a, b = torch.eye(3).double()
-    >>> one_form(z, a, b, torch.tensor(1.0).double(), a)[2].abs().tolist()
-    [1.0, 0.0, 0.0]
-    """
+    """A_z(μ) = q z∧Bμ = q [-(μ·a) z∧b + (μ·b) z∧a], dense."""
     return q[..., None, None] * wedge(z, apply_bivector(a, b, mu))
 
 
 def curvature_on(
     z: Vectors, a: Vectors, b: Vectors, q: Scalars, mu: Vectors, nu: Vectors
 ) -> Matrices:
-    """R(μ, ν) = q (μ∧Bν - ν∧Bμ) - q² PBμ∧PBν on any two tangent vectors, dense.
-
-    >>> z, a, b = torch.eye(3).double()
-    >>> curvature_on(z, a, b, torch.tensor(1.0).double(), a, b)[1].int().tolist()
-    [0, 0, -1]
-    """
+    """R(μ, ν) = q (μ∧Bν - ν∧Bμ) - q² PBμ∧PBν on any two tangent vectors, dense."""
     x, y = apply_bivector(a, b, mu), apply_bivector(a, b, nu)
     linear = wedge(mu, y) - wedge(nu, x)
     q = q[..., None, None]
     return q * linear - q**2 * wedge(tangent(z, x), tangent(z, y))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Orthonormal z, e₁, e₂ of each point, made of z, a, b in this order, and a, b in them.
+
+    e₁ and e₂ span the canonical plane, in which μ and ν are taken: Gram–Schmidt of Pa and Pb.
+    """
+
+    basis: Float64[Tensor, "N 3 n"]
+    a: Float64[Tensor, "N 3"]
+    b: Float64[Tensor, "N 3"]
+
+    @property
+    def e1(self) -> Float64[Tensor, "N n"]:
+        return self.basis[:, 1]
+
+    @property
+    def e2(self) -> Float64[Tensor, "N n"]:
+        return self.basis[:, 2]
+
+    @property
+    def cross(self) -> Float64[Tensor, "N 3"]:
+        """a×b = D₀ n̂ in the frame, n̂ the unit vector of the part of z outside the rows' plane."""
+        return torch.linalg.cross(self.a, self.b)
+
+    @property
+    def D(self) -> Float64[Tensor, " N"]:
+        """|z∧a∧b|, the volume that the three vectors span."""
+        return self.cross[:, 0]
+
+    @property
+    def D0(self) -> Float64[Tensor, " N"]:
+        """|a∧b|, the sine of the angle between the two rows."""
+        return self.cross.norm(dim=-1)
+
+
+def frame(points: Points) -> Frame:
+    """The canonical frame of each point."""
+    parts = [vars(at) for _, at in _frame_blocks(points)]
+    if not parts:
+        empty = points.z.new_zeros(0, 3)
+        return Frame(points.z.new_zeros(0, 3, points.z.shape[1]), empty, empty)
+    return Frame(**{name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+
+
+def _frame_blocks(points: Points) -> Iterator[tuple[slice, Frame]]:
+    """Frames of a few points at a time, by QR, which needs no care where vectors nearly agree."""
+    step = max(1, CACHE // points.z.shape[1])
+    for start in range(0, len(points), step):
+        rows = slice(start, start + step)
+        three = torch.stack([points.z[rows], points.v1[rows], points.v2[rows]], dim=1)  # (N, 3, n)
+        Q, R = torch.linalg.qr(three.mT)  # (N, n, 3), (N, 3, 3)
+        sign = R.diagonal(dim1=1, dim2=2).sign()  # (N, 3): each vector points along its own axis
+        coordinates = sign[:, :, None] * R  # (N, 3, 3): columns are z, v1, v2 in the frame
+        a, b = (normalize(coordinates[:, :, k], dim=1) for k in (1, 2))
+        yield rows, Frame((Q * sign[:, None]).mT, a, b)
 
 
 @dataclass(frozen=True)
@@ -85,7 +148,7 @@ class Curvature:
 
     def gram_of_means(self, labels: Int64[Tensor, " N"], groups: int) -> Float64[Tensor, "K K"]:
         """⟨R̄_k, R̄_l⟩ of the mean curvatures of groups 0 .. K-1 (nan for an empty group)."""
-        members = torch.nn.functional.one_hot(labels, groups).double()  # (N, K)
+        members = one_hot(labels, groups).double()  # (N, K)
         total = members.new_zeros(groups, groups)
         for i in range(0, len(self), BLOCK):
             rows = slice(i, i + BLOCK)
@@ -100,10 +163,15 @@ class Curvature:
         return Curvature(self.sigma[rows], self.f[rows], self.g[rows])
 
 
-def curvature(points: Points, q: Float64[Tensor, " N"] | None = None) -> Curvature:
+def curvature(
+    points: Points,
+    q: Float64[Tensor, " N"] | None = None,
+    mean_rows: Float64[Tensor, "N n"] | None = None,
+) -> Curvature:
     """R(e₁, e₂) = q D₀ z∧n̂ - q² D² e₁∧e₂ at every point, on its canonical plane.
 
-    `q` replaces the points' own charge: 1 leaves geometry alone.
+    `q` replaces the points' own charge: 1 leaves geometry alone. With `mean_rows` m = Σ pᵢ vᵢ the
+    charge is live, for comparison: the curvature gains dq∧(z∧B), dq(μ) = q |h| (v₁ + v₂ - 2m)·μ.
 
     >>> from tokenspace.curvature import points_of
     >>> h, V = torch.eye(3)[:1], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -111,16 +179,16 @@ def curvature(points: Points, q: Float64[Tensor, " N"] | None = None) -> Curvatu
     >>> round(R.norm().item(), 6)  # z orthogonal to both: q²
     1.0
     """
-    return _closed(points, points.q if q is None else q, None)
-
-
-def _closed(points: Points, q: Tensor, slope: Tensor | None) -> Curvature:
-    """α z∧u - β e₁∧e₂ = (α z + β u⊥)∧u, with u and u⊥ orthonormal in the plane of e₁ and e₂."""
+    q = points.q if q is None else q
     sigma, factors = torch.empty_like(q), points.z.new_empty(len(q), 2, points.z.shape[1])
-    for rows, at in frame_blocks(points):
+    for rows, at in _frame_blocks(points):
         linear = q[rows, None] * at.cross[:, 1:]
-        if slope is not None:
-            linear = linear + _of_live_charge(at, slope[rows])
+        if mean_rows is not None:
+            slope = (q[rows] * points.scale[rows])[:, None] * (
+                points.v1[rows] + points.v2[rows] - 2 * mean_rows[rows]
+            )
+            linear = linear + _of_live_charge(at, slope)
+        # α z∧u - β e₁∧e₂ = (α z + β u⊥)∧u, with u and u⊥ orthonormal in the plane of e₁ and e₂
         alpha, beta = linear.norm(dim=1), (q[rows] * at.D) ** 2
         angle, turn = torch.atan2(linear[:, 1], linear[:, 0]), torch.atan2(beta, alpha)
         cos, sin = angle.cos(), angle.sin()
@@ -129,32 +197,6 @@ def _closed(points: Points, q: Tensor, slope: Tensor | None) -> Curvature:
         sigma[rows] = torch.hypot(alpha, beta)
         factors[rows] = torch.stack([f, g], dim=1) @ at.basis  # (N, 2, 3) @ (N, 3, n)
     return Curvature(sigma, factors[:, 0], factors[:, 1])
-
-
-def curvature_norm(points: Points) -> Float64[Tensor, " N"]:
-    """‖R‖ from three cosines: ‖R‖² = q² D₀² |Π_ab z|² + q⁴ D⁴, no frame needed.
-
-    >>> from tokenspace.curvature import points_of
-    >>> h, V = torch.eye(3)[:1], torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> round(curvature_norm(points_of(h, torch.zeros(1, 2), V)).item(), 6)
-    1.0
-    """
-    a, b = normalize(points.v1, dim=-1), normalize(points.v2, dim=-1)
-    near, far = a - b, a + b  # 1 - w = |a - b|²/2 keeps the digits that w = a·b loses near 1
-    x, y, apart = dot(points.z, a), dot(points.z, b), dot(near, near)
-    D0_squared = apart * dot(far, far) / 4
-    in_plane = dot(points.z, near) ** 2 + x * y * apart  # D₀² |Π_ab z|² = x² + y² - 2xyw
-    q = points.q
-    return torch.sqrt(q**2 * in_plane.clamp(min=0) + q**4 * (D0_squared - in_plane) ** 2)
-
-
-def live_curvature(points: Points, mean_rows: Float64[Tensor, "N n"]) -> Curvature:
-    """For comparison: curvature with the charge differentiated as well, R + dq∧(z∧B).
-
-    `mean_rows` are m = Σ pᵢ vᵢ; with logits |h| V z, dq(μ) = q |h| (v₁ + v₂ - 2m)·μ.
-    """
-    slope = (points.q * points.scale)[:, None] * (points.v1 + points.v2 - 2 * mean_rows)
-    return _closed(points, points.q, slope)
 
 
 def _of_live_charge(at: Frame, slope: Float64[Tensor, "N n"]) -> Float64[Tensor, "N 2"]:

@@ -50,7 +50,6 @@ class Points:
 
     @property
     def q(self) -> Float64[Tensor, " N"]:
-        """Probability charge 4 p₁ p₂."""
         return charge(self.p1, self.p2)
 
     @property
@@ -61,8 +60,7 @@ class Points:
 
     def __getitem__(self, rows: Bool[Tensor, " N"] | Int64[Tensor, " K"] | slice) -> "Points":
         """Some of the points, with the whole account of the excluded ones."""
-        fields = {k: v if k == "reason" else v[rows] for k, v in vars(self).items()}
-        return Points(**fields)
+        return Points(**{k: v if k == "reason" else v[rows] for k, v in vars(self).items()})
 
 
 def points_of(
@@ -110,11 +108,6 @@ def assemble(
     """Points from rows and probabilities already at hand; `points_of` reads them off logits.
 
     Raises ParameterError unless 0 <= p₂, p₁ and p₁ + p₂ <= 1.
-
-    >>> x = torch.eye(3).double()
-    >>> half, ids = torch.full((1,), 0.5).double(), torch.tensor([7])
-    >>> assemble(x[:1], x[:1] + x[1:2], x[2:], (half, half), (ids, ids + 1)).q.round().item()
-    1.0
     """
     p1, p2 = p
     if not bool(((p1 >= 0) & (p2 >= 0) & (p1 + p2 <= 1 + 1e-9)).all()):
@@ -133,13 +126,7 @@ def assemble(
 
 
 def join(parts: Sequence[Points]) -> Points:
-    """Points read in several batches, as if read in one.
-
-    >>> x, half, ids = torch.eye(3).double(), torch.full((1,), 0.5).double(), torch.tensor([7])
-    >>> one = assemble(x[:1], x[:1] + x[1:2], x[2:], (half, half), (ids, ids))
-    >>> join([one, one]).kept.tolist()
-    [0, 1]
-    """
+    """Points read in several batches, as if read in one."""
     fields = {k: torch.cat([vars(part)[k] for part in parts]) for k in vars(parts[0])}
     starts = torch.tensor([0] + [len(part.reason) for part in parts[:-1]]).cumsum(0)
     moved = [part.kept + int(start) for part, start in zip(parts, starts, strict=True)]

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
 from torch.nn.functional import normalize
 
-from tokenspace.curvature.connection import curvature_norm
-from tokenspace.curvature.frames import dot, frame
-from tokenspace.curvature.generation import Reading, continue_greedily, encode, read
-from tokenspace.curvature.reader import Reader
+from tokenspace.curvature.connection import curvature, dot, frame
+from tokenspace.curvature.reader import Reader, Reading, read
 from tokenspace.errors import ParameterError
 
 SIGNS = {"\n": "↵", "\t": "⇥", "\r": "␍"}
@@ -45,12 +44,7 @@ class TextPoint:
 
 
 def check_text(text: str) -> None:
-    """Raise ParameterError for a text that no model can read: needs no model, so ask it first.
-
-    >>> check_text(" ")
-    Traceback (most recent call last):
-    tokenspace.errors.ParameterError: the text is blank: give a sentence, in quotes
-    """
+    """Raise ParameterError for a text that no model can read: needs no model, so ask it first."""
     if not text.strip():
         raise ParameterError("the text is blank: give a sentence, in quotes")
     try:
@@ -62,16 +56,45 @@ def check_text(text: str) -> None:
         ) from error
 
 
-def describe_points(reading: Reading, tokenizer: Any, text: int = 0) -> list[TextPoint]:
-    """The points of one text of a reading, in order, in words and numbers.
+def encode(reader: Reader, texts: Sequence[str], *, bos: bool) -> list[list[int]]:
+    """Token ids with exactly one BOS in front, or with none, whatever the tokenizer's own habit.
+
+    Raises ParameterError when a BOS is asked of a tokenizer that has none, or a text is empty.
 
     >>> from tokenspace.curvature import untrained_reader
-    >>> reader = untrained_reader(["the cat sat"])
-    >>> reading = read(reader, encode(reader, ["the cat sat"], bos=True))
-    >>> [(point.after, point.next) for point in describe_points(reading, reader.tokenizer)]
-    [('<s>', 'the'), ('the', 'cat'), ('cat', 'sat'), ('sat', None)]
+    >>> encode(untrained_reader(["the cat"]), ["the cat"], bos=True)
+    [[0, 2, 1]]
     """
-    ids, points = reading.ids[text], reading.points
+    mark = reader.tokenizer.bos_token_id
+    if bos and mark is None:
+        raise ParameterError("This tokenizer has no BOS token: take bos=False.")
+    found = []
+    for text in texts:
+        ids = list(reader.tokenizer(text, add_special_tokens=False)["input_ids"])
+        while mark is not None and ids[:1] == [mark]:  # some write it whatever one asks
+            del ids[0]
+        ids = [mark, *ids] if bos else ids
+        if not ids:
+            raise ParameterError(f"The text {text!r} has no tokens, so nothing is read from it.")
+        found.append(ids)
+    return found
+
+
+@torch.no_grad()
+def continue_greedily(reader: Reader, ids: Sequence[Sequence[int]], length: int) -> list[list[int]]:
+    """Each text with `length` likeliest tokens appended, or fewer when the model ends it."""
+    found = []
+    for row in ids:
+        start = torch.tensor([list(row)], device=reader.model.device)  # (1, L)
+        likeliest = {"max_new_tokens": length, "do_sample": False, "pad_token_id": 0}
+        out = reader.model.generate(start, attention_mask=torch.ones_like(start), **likeliest)
+        found.append([int(i) for i in out[0]])
+    return found
+
+
+def describe_points(reading: Reading, tokenizer: Any) -> list[TextPoint]:
+    """The points of a reading of one text, in order, in words and numbers."""
+    (ids,), points = reading.ids, reading.points
     a, b = normalize(points.v1, dim=-1), normalize(points.v2, dim=-1)
     across = dot(points.z, normalize(a - b, dim=-1))
     along = dot(points.z, normalize(a + b, dim=-1))
@@ -84,17 +107,14 @@ def describe_points(reading: Reading, tokenizer: Any, text: int = 0) -> list[Tex
         "angle": 2 * (a - b).norm(dim=-1).atan2((a + b).norm(dim=-1)),
         "across": across,
         "along": along,
-        "norm": curvature_norm(points),
+        "norm": curvature(points).norm(),
         "linear": q * at.D0 * across.hypot(along),
         "quadratic": (q * at.D) ** 2,
     }
-    words = [readable(tokenizer, token, ids[:k]) for k, token in enumerate(ids)]
+    words = _words(tokenizer, ids)
     follows = [*words[1:], None]
     found = []
-    for i, number in enumerate(points.kept.tolist()):
-        if int(reading.text[number]) != text:
-            continue
-        here = int(reading.position[number])
+    for i, here in enumerate(points.kept.tolist()):  # of one text the number is the position
         first, second = (
             readable(tokenizer, int(top[i]), ids[: here + 1]) for top in (points.top1, points.top2)
         )
@@ -103,15 +123,15 @@ def describe_points(reading: Reading, tokenizer: Any, text: int = 0) -> list[Tex
     return found
 
 
+def _words(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    return [readable(tokenizer, token, ids[:k]) for k, token in enumerate(ids)]
+
+
 def readable(tokenizer: Any, token: int, before: Sequence[int] = ()) -> str:
     """A token as people can read it: what can't be seen, or isn't a letter yet, by its name.
 
     `before` are the tokens that it follows: the last piece of a letter's bytes is shown as the
     letter.
-
-    >>> from tokenspace.curvature import untrained_reader
-    >>> readable(untrained_reader(["the cat"]).tokenizer, 0)
-    '<s>'
     """
     word = str(tokenizer.decode([token]))
     for k in range(1, min(PIECES, len(before)) + 1):
@@ -155,6 +175,6 @@ def read_sentence(reader: Reader, text: str, *, more: int = 0) -> dict[str, Any]
     if more:
         ids = continue_greedily(reader, ids, more)
     reading = read(reader, ids)
-    words = [readable(reader.tokenizer, token, ids[0][:k]) for k, token in enumerate(ids[0])]
     found = [asdict(point) for point in describe_points(reading, reader.tokenizer)]
+    words = _words(reader.tokenizer, ids[0])
     return {"tokens": words, "points": found, "excluded": reading.points.excluded}

@@ -12,15 +12,13 @@ from functools import reduce
 from itertools import pairwise
 
 import torch
-from jaxtyping import Float, Float64
+from jaxtyping import Float64
 from torch import Tensor
 
-from tokenspace.curvature.connection import one_form
-from tokenspace.curvature.frames import Matrices, Scalars, Vectors, wedge
+from tokenspace.curvature.connection import Matrices, Vectors
 from tokenspace.errors import ParameterError
 
 Form = Callable[[Tensor, Tensor], Tensor]  # (z, μ) -> A_z(μ), of shapes (*N n), (*N n), (*N n n)
-sphere_form = wedge  # A_z(μ) = z∧μ: its transport is the sphere's own (Levi-Civita)
 GAUSS = (0.5 - math.sqrt(3) / 6, 0.5 + math.sqrt(3) / 6)  # nodes of the two-point Gauss rule
 
 
@@ -33,11 +31,7 @@ class Path:
 
 
 def arc(start: Vectors, end: Vectors) -> Path:
-    """The great circle that a straight line becomes when its points are scaled to length 1.
-
-    >>> arc(*torch.eye(2).double()).position(0.5).tolist()
-    [0.7071..., 0.7071...]
-    """
+    """The great circle that a straight line becomes when its points are scaled to length 1."""
 
     def position(t: float) -> Tensor:
         x = start + t * (end - start)
@@ -54,12 +48,7 @@ def arc(start: Vectors, end: Vectors) -> Path:
 def circle(
     pole: Float64[Tensor, " n"], x: Float64[Tensor, " n"], y: Float64[Tensor, " n"], angle: float
 ) -> Path:
-    """The rim of the spherical cap of half-angle `angle` radians around `pole`, from x to y on.
-
-    >>> e = torch.eye(3).double()
-    >>> circle(e[2], e[0], e[1], math.pi / 2).position(0.25).round().int().tolist()
-    [0, 1, 0]
-    """
+    """The rim of the spherical cap of half-angle `angle` radians around `pole`, from x to y on."""
     turn, sin, cos = 2 * math.pi, math.sin(angle), math.cos(angle)
     return Path(
         lambda t: cos * pole + sin * (math.cos(turn * t) * x + math.sin(turn * t) * y),
@@ -67,39 +56,22 @@ def circle(
     )
 
 
-def cap_area(angle: float) -> float:
-    """Solid angle 2π (1 - cos angle) of a spherical cap, in steradians.
-
-    >>> round(cap_area(math.pi / 2) / math.pi, 9)
-    2.0
-    """
-    return 4 * math.pi * math.sin(angle / 2) ** 2
-
-
-def sampling_form(a: Vectors, b: Vectors, q: Scalars) -> Form:
-    """The sampling connection with its rows and charge fixed, as a form that loops can follow.
-
-    With the a and b of a `Frame` loops run in (z, e₁, e₂) and cost 3 × 3, not n × n.
-    """
-    return lambda z, mu: one_form(z, a, b, q, mu)
-
-
 def transport(form: Form, *paths: Path, steps: int = 16) -> Matrices:
     """U_γ = P exp(-∫ A) along paths that follow one another; of a loop, its holonomy.
 
     Orthogonal, and right up to O(steps⁻⁴). Raises ParameterError below one step a path.
 
+    >>> from tokenspace.curvature import wedge
     >>> e = torch.eye(3).double()  # an eighth of the sphere: a quarter turn about where it began
     >>> octant = [arc(e[0], e[1]), arc(e[1], e[2]), arc(e[2], e[0])]
-    >>> round((e[2] @ transport(sphere_form, *octant) @ e[1]).item(), 5)
+    >>> round((e[2] @ transport(wedge, *octant) @ e[1]).item(), 5)
     1.0
     """
     if steps < 1:
         raise ParameterError(f"steps = {steps}: a path takes one step at least.")
     if not paths:
         raise ParameterError("No path to be carried along: give one at least.")
-    first, *others = (_along(form, path, steps) for path in paths)
-    return reduce(lambda U, further: further @ U, others, first)
+    return reduce(lambda U, further: further @ U, (_along(form, path, steps) for path in paths))
 
 
 def _along(form: Form, path: Path, steps: int) -> Matrices:
@@ -128,12 +100,7 @@ def plaquette(
 def curvature_from_plaquette(
     form: Form, z: Vectors, mu: Vectors, nu: Vectors, epsilon: float
 ) -> Matrices:
-    """R(μ, ν) + O(ε) from one loop, its skew part.
-
-    >>> e = torch.eye(3).double()
-    >>> curvature_from_plaquette(sphere_form, *e, 1e-2)[1, 2].round(decimals=2).item()
-    1.0
-    """
+    """R(μ, ν) + O(ε) from one loop, its skew part."""
     H = plaquette(form, z, mu, nu, epsilon)
     return -(H - H.mT) / (2 * epsilon**2)
 
@@ -141,36 +108,7 @@ def curvature_from_plaquette(
 def curvature_from_clover(
     form: Form, z: Vectors, mu: Vectors, nu: Vectors, epsilon: float
 ) -> Matrices:
-    """R(μ, ν) + O(ε²) from the four loops that meet at z: their odd errors cancel.
-
-    >>> e = torch.eye(3).double()
-    >>> curvature_from_clover(sphere_form, *e, 1e-2)[1, 2].round(decimals=3).item()
-    1.0
-    """
+    """R(μ, ν) + O(ε²) from the four loops that meet at z: their odd errors cancel."""
     leaves = ((mu, nu), (nu, -mu), (-mu, -nu), (-nu, mu))
     loops = [curvature_from_plaquette(form, z, x, y, epsilon) for x, y in leaves]
     return sum(loops[1:], loops[0]) / 4
-
-
-def wilson_loop(H: Matrices, n: int | None = None) -> Scalars:
-    """tr H / n of a loop: 1 - ε⁴ ‖R‖² / n + O(ε⁵). `n` is the full width when H is reduced.
-
-    >>> round(wilson_loop(torch.eye(3).double(), n=576).item(), 6)
-    1.0
-    """
-    m = H.shape[-1]
-    n = m if n is None else n
-    return 1 + (H.diagonal(dim1=-2, dim2=-1) - 1).sum(-1) / n
-
-
-def rotation_angle(R: Float[Tensor, "3 3"]) -> float:
-    """Angle of a rotation of R³ in [0, π] radians, by atan2(|axial part|, (tr - 1)/2).
-
-    atan2 and not acos, whose domain rounding can leave.
-
-    >>> rotation_angle(torch.eye(3) + torch.diag(torch.tensor([1e-7, 0.0, 0.0])))
-    0.0
-    """
-    Q = R.double()
-    axial = torch.stack([Q[2, 1] - Q[1, 2], Q[0, 2] - Q[2, 0], Q[1, 0] - Q[0, 1]]) / 2
-    return float(torch.atan2(axial.norm(), (Q.trace() - 1) / 2))

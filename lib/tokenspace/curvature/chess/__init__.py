@@ -1,22 +1,12 @@
 """Chess: games, the small model of them, and what curvature says about the board."""
 
 from tokenspace.curvature.chess.board import (
-    FACT_KIND,
     FACT_SQUARE,
     board_tests,
     read_board,
     square_cosines,
     square_points,
     text_points,
-)
-from tokenspace.curvature.chess.coupling import (
-    by_piece,
-    by_square,
-    coupling_over_games,
-    coupling_ratio,
-    kappa,
-    random_planes,
-    rotated_cosine,
 )
 from tokenspace.curvature.chess.games import (
     FACTS,
@@ -32,7 +22,6 @@ from tokenspace.curvature.chess.games import (
 from tokenspace.curvature.chess.model import (
     PACKAGED,
     ChessRecipe,
-    facts_along,
     legality,
     load_chess,
     tokens_of,
@@ -40,21 +29,24 @@ from tokenspace.curvature.chess.model import (
     untrained_chess,
 )
 from tokenspace.curvature.chess.probes import (
-    auc,
     bag_of_tokens,
     fit_probes,
     held_out,
+    kappa,
     probe_auc,
+    random_planes,
+    rotated_cosine,
     varied,
 )
 from tokenspace.curvature.chess.statistics import (
+    by_square,
     cosines,
+    coupling_over_games,
+    coupling_ratio,
     exchanged_games,
     holm,
     king_distance,
     mantel,
     mantel_test,
     permutation_test,
-    quadrants,
-    square_permutations,
 )

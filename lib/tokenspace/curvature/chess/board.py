@@ -15,14 +15,13 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from tokenspace.curvature.chess import coupling, statistics
+from tokenspace.curvature.chess import statistics
 from tokenspace.curvature.chess.games import FACTS, NONE, encode_game, named_square, own_squares
 from tokenspace.curvature.chess.model import BOS, facts_along, tokens_of
-from tokenspace.curvature.chess.probes import fit_probes, held_out, varied
+from tokenspace.curvature.chess.probes import fit_probes, held_out, kappa, varied
 from tokenspace.curvature.connection import Curvature, curvature
-from tokenspace.curvature.generation import read
 from tokenspace.curvature.points import Points
-from tokenspace.curvature.reader import Reader
+from tokenspace.curvature.reader import Reader, read
 from tokenspace.errors import ParameterError
 
 FACT_KIND = torch.tensor([0 if fact.piece is None else fact.piece.piece_type for fact in FACTS])
@@ -63,66 +62,59 @@ def text_points(reader: Reader, games: Sequence[chess.Board]) -> BoardPoints:
     """
     encoded = [encode_game(reader, game) for game in games]
     names = [name for _, some in encoded for name in some]
-    at = [[name.position for name in some] for _, some in encoded]
+    game = torch.tensor([i for i, (_, some) in enumerate(encoded) for _ in some]).long()
+    place = torch.tensor([name.ply for name in names]).long()
+    at = torch.tensor([name.position for name in names]).long()
     holds = [
         facts_along(game)[[2 * name.ply for name in some]]
         for game, (_, some) in zip(games, encoded, strict=True)
     ]
-    place = torch.tensor([name.ply for name in names])
     square = cache(partial(named_square, reader))  # few texts and tokens come up again and again
 
     def named(row: int, token: int) -> int:
         return square(names[row].before, token)
 
-    return _chosen(reader, [ids for ids, _ in encoded], at, (torch.cat(holds), place), named)
+    return _chosen(reader, [ids for ids, _ in encoded], game, at, place, torch.cat(holds), named)
 
 
 def square_points(reader: Reader, games: Sequence[chess.Board]) -> BoardPoints:
     """The small chess model at every token: at an even place it chooses a from square, else a to.
 
     Points where BOS, which is no square, is a candidate are left out.
-
-    >>> from tokenspace.curvature import reader_of
-    >>> from tokenspace.curvature.chess import ChessRecipe, games_of, untrained_chess
-    >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
-    >>> square_points(reader, games_of("1. e4 e5 *")).holds.shape
-    torch.Size([5, 737])
     """
     ids = [tokens_of(game) for game in games]
-    at = [list(range(len(row))) for row in ids]
     holds = torch.cat([facts_along(game) for game in games])
+    game = torch.cat([torch.full((len(row),), i) for i, row in enumerate(ids)])
     place = torch.cat([torch.arange(len(row)) for row in ids])
-    return _chosen(reader, ids, at, (holds, place), _square_of_token)
 
+    def named(row: int, token: int) -> int:
+        return NONE if token == BOS else token
 
-def _square_of_token(row: int, token: int) -> int:
-    return NONE if token == BOS else token
+    return _chosen(reader, ids, game, place, place, holds, named)
 
 
 def _chosen(
     reader: Reader,
     ids: Sequence[Sequence[int]],
-    at: Sequence[Sequence[int]],
-    about: tuple[Bool[Tensor, "K F"], Int64[Tensor, " K"]],
+    game: Int64[Tensor, " K"],
+    at: Int64[Tensor, " K"],
+    place: Int64[Tensor, " K"],
+    holds: Bool[Tensor, "K F"],
     named: Callable[[int, int], int],
 ) -> BoardPoints:
-    """The points at positions `at` of each text where both candidates name a square.
+    """The points at positions `at` of texts where both candidates name a square.
 
-    `about` are facts and place of each position; `named(row, token)` is the square of a token at
-    one of them.
+    `named(row, token)` is the square of a token at one of the K positions.
     """
     every = read(reader, ids).points
     every = Points(**{name: value.cpu() for name, value in vars(every).items()})
-    start = torch.tensor([0, *(len(row) for row in ids)]).cumsum(0)
-    wanted = torch.cat([start[i] + torch.tensor(row).long() for i, row in enumerate(at)])  # (K,)
-    game = torch.cat([torch.full((len(row),), i) for i, row in enumerate(at)])
+    wanted = torch.tensor([0, *map(len, ids)]).cumsum(0)[game] + at  # (K,)
     row = torch.isin(wanted, every.kept).nonzero().flatten()  # `wanted` ascends, as `kept` does
     points = every[torch.isin(every.kept, wanted)]
     top = torch.stack([points.top1, points.top2], dim=1).tolist()
     pairs = zip(row.tolist(), top, strict=True)
     squares = torch.tensor([[named(r, token) for token in pair] for r, pair in pairs])
     squares = squares.long().reshape(-1, 2)  # (N, 2), also of none
-    holds, place = about
     found = BoardPoints(points, game[row], place[row], holds[row], squares, row)
     return found[(squares != NONE).all(1)]
 
@@ -176,8 +168,8 @@ def read_board(at: BoardPoints, *, least: int = 20, seed: int = 0) -> BoardReadi
     plane = R[out].plane()
     world = fit_probes(fit.points.z, fit.holds[:, fact]).world
     squares = fit_probes(fit.points.z, own[:, square]).world
-    on_square = coupling.by_square(coupling.kappa(plane, squares), square)
-    return BoardReading(R, at.label, held, on_square, coupling.kappa(plane, world), fact, world)
+    on_square = statistics.by_square(kappa(plane, squares), square)
+    return BoardReading(R, at.label, held, on_square, kappa(plane, world), fact, world)
 
 
 def board_tests(
@@ -198,16 +190,14 @@ def board_tests(
     quarters, moved = statistics.quadrants(), statistics.square_permutations(*rule, group)
     purities = (statistics.purity(near, quarters[p]) for p in moved)
     own = (reading.on_square, held.squares)
-    facts = (coupling.by_square(reading.kappa, FACT_SQUARE[reading.fact]), held.squares)
+    facts = (statistics.by_square(reading.kappa, FACT_SQUARE[reading.fact]), held.squares)
     games, fact = (held.game, held.place), reading.fact
-    pieces = coupling.by_piece(reading.kappa, held.holds[:, fact], FACT_KIND[fact], *games, *rule)
     return {
         "distance": statistics.mantel_test(near, statistics.king_distance(), *rule, group),
         "quadrants": statistics.permutation_test(statistics.purity(near, quarters), purities),
-        "κ of facts, squares": coupling.coupling_test(*facts, *rule, group),
-        "κ of facts, games": coupling.coupling_over_games(*facts, *games, *rule),
-        "κ of own, squares": coupling.coupling_test(*own, *rule, group),
-        "κ of own, games": coupling.coupling_over_games(*own, *games, *rule),
-        "piece value": pieces["value"],
-        **{name: test for name, test in pieces.items() if name != "value"},
+        "κ of facts, squares": statistics.coupling_test(*facts, *rule, group),
+        "κ of facts, games": statistics.coupling_over_games(*facts, *games, *rule),
+        "κ of own, squares": statistics.coupling_test(*own, *rule, group),
+        "κ of own, games": statistics.coupling_over_games(*own, *games, *rule),
+        **statistics.by_piece(reading.kappa, held.holds[:, fact], FACT_KIND[fact], *games, *rule),
     }

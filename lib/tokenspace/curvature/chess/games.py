@@ -11,6 +11,7 @@ import math
 import random
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,14 +26,8 @@ from tokenspace.errors import ParameterError, SourceError
 
 SQUARE_NAME = re.compile(r"[a-h][1-8]")
 NONE = -1  # the square of a token that names none
-VALUES = {  # in pawns; a king is never exchanged
-    chess.PAWN: 1.0,
-    chess.KNIGHT: 3.0,
-    chess.BISHOP: 3.0,
-    chess.ROOK: 5.0,
-    chess.QUEEN: 9.0,
-    chess.KING: 0.0,
-}
+# from pawn to king, in pawns; a king is never exchanged
+VALUES = dict(zip(chess.PIECE_TYPES, (1.0, 3.0, 3.0, 5.0, 9.0, 0.0), strict=True))
 
 
 class Fact(NamedTuple):
@@ -42,19 +37,17 @@ class Fact(NamedTuple):
     square: int
 
 
-def _facts() -> Iterator[Fact]:
-    for colour in chess.COLORS:
-        for kind in chess.PIECE_TYPES:
-            for square in chess.SQUARES:
-                if kind != chess.PAWN or 0 < chess.square_rank(square) < 7:
-                    yield Fact(chess.Piece(kind, colour), square)
-    yield Fact(None, -1)
-
-
 # 12 · 64 pieces on squares, less the 32 pawns on ranks 1 and 8, make 736. Modenbach
 # (arXiv:2605.04899) has 737 probes and the text that could be read doesn't list them; the side
 # to move as the last one is our reconstruction.
-FACTS: tuple[Fact, ...] = tuple(_facts())
+FACTS = (
+    *(
+        Fact(chess.Piece(kind, colour), square)
+        for colour, kind, square in product(chess.COLORS, chess.PIECE_TYPES, chess.SQUARES)
+        if kind != chess.PAWN or 0 < chess.square_rank(square) < 7
+    ),
+    Fact(None, -1),
+)
 _NUMBER = {(fact.piece, fact.square): i for i, fact in enumerate(FACTS)}
 
 
@@ -77,9 +70,6 @@ def own_squares(holds: Bool[Tensor, "N F"]) -> Bool[Tensor, "N 64"]:
     """Squares with a piece of the side to move, from the facts: what a choice of square asks.
 
     A fact has a colour and a choice has none, so a state may tell this where it tells no fact.
-
-    >>> own_squares(facts(chess.Board())[None])[0].nonzero().flatten().tolist() == [*range(16)]
-    True
     """
     white = torch.tensor([fact.piece is not None and fact.piece.color for fact in FACTS[:-1]])
     square = torch.tensor([fact.square for fact in FACTS[:-1]])
@@ -137,20 +127,6 @@ def _game(game: chess.pgn.Game, what: str) -> chess.Board:
     return board
 
 
-def random_game(seed: int | str, plies: int, greed: float = 0.0) -> chess.Board:
-    """A legal game of at most `plies` half-moves, drawn move by move; pawns become queens.
-
-    A move's weight is exp(greed · gain), where the gain (in pawns) is what it takes less what can
-    be taken back: 0 draws uniformly, 1 makes games look a little more like real ones.
-    """
-    generator, board = random.Random(seed), chess.Board()
-    while board.ply() < plies and not board.is_game_over():
-        moves = [m for m in board.legal_moves if m.promotion in (None, chess.QUEEN)]
-        weights = [math.exp(greed * _gain(board, m)) for m in moves] if greed else None
-        board.push(generator.choices(moves, weights)[0])
-    return board
-
-
 def _gain(board: chess.Board, move: chess.Move) -> float:
     taken, own = board.piece_type_at(move.to_square), board.piece_type_at(move.from_square)
     at_risk = board.is_attacked_by(not board.turn, move.to_square)
@@ -158,20 +134,24 @@ def _gain(board: chess.Board, move: chess.Move) -> float:
 
 
 def random_games(count: int, seed: int, plies: int, greed: float = 0.0) -> list[chess.Board]:
-    """Games drawn one by one, so that fewer of them are the first of more.
+    """Legal games of at most `plies` half-moves, drawn move by move; pawns become queens.
 
-    >>> random_games(2, 0, 8)[0] == random_games(1, 0, 8)[0]
-    True
+    A move's weight is exp(greed · gain), where the gain (in pawns) is what it takes less what can
+    be taken back: 0 draws uniformly, 1 makes games look a little more like real ones. Each game
+    has a seed of its own, so that fewer of them are the first of more.
     """
-    return [random_game(f"{seed}/{i}", plies, greed) for i in range(count)]
+    games = [chess.Board() for _ in range(count)]
+    for i, board in enumerate(games):
+        generator = random.Random(f"{seed}/{i}")
+        while board.ply() < plies and not board.is_game_over():
+            moves = [m for m in board.legal_moves if m.promotion in (None, chess.QUEEN)]
+            weights = [math.exp(greed * _gain(board, m)) for m in moves] if greed else None
+            board.push(generator.choices(moves, weights)[0])
+    return games
 
 
 def replay(game: chess.Board) -> Iterator[tuple[chess.Board, chess.Move]]:
-    """Each move of a game with the board before it. The board is one object, moved on.
-
-    >>> [move.uci() for _, move in replay(games_of("1. e4 e5 *")[0])]
-    ['e2e4', 'e7e5']
-    """
+    """Each move of a game with the board before it. The board is one object, moved on."""
     board = game.root()
     for move in game.move_stack:
         yield board, move
@@ -205,11 +185,6 @@ def encode_game(reader: Reader, game: chess.Board) -> tuple[list[int], list[Nami
 
     Castling names no square. Raises ParameterError for a tokenizer that doesn't give the text
     back.
-
-    >>> from tokenspace.curvature import untrained_reader
-    >>> reader = untrained_reader(["1. e4 e5"])
-    >>> encode_game(reader, games_of("1. e4 e5 *")[0])[1][1]
-    Naming(ply=1, position=3, before='')
     """
     text, moves = movetext(game)
     found = reader.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
@@ -234,12 +209,7 @@ def encode_game(reader: Reader, game: chess.Board) -> tuple[list[int], list[Nami
 
 
 def named_square(reader: Reader, before: str, token: int) -> int:
-    """The square that a token completes after a move's text so far; `NONE` if it completes none.
-
-    >>> from tokenspace.curvature import untrained_reader
-    >>> chess.square_name(named_square(untrained_reader(["3"]), "Nf", 1))
-    'f3'
-    """
+    """The square that a token completes after a move's text so far; `NONE` if it completes none."""
     written = before + reader.tokenizer.decode([token]).strip()
     found = SQUARE_NAME.findall(written)
     return chess.parse_square(found[-1]) if found and len(written) > len(before) else NONE

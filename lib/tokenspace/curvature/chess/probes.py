@@ -4,6 +4,11 @@ A probe's weights are the fact's world vector (Modenbach, arXiv:2605.04899, whic
 they were fitted; ridge regression in closed form is ours). Scores count on games held out whole,
 and among positions at one place of a game: how far a game has gone tells much about a board.
 The baseline reads no state at all, but counts the tokens so far.
+
+World vectors against the planes that curvature turns: Rw lies in the plane of R for every w, so
+the rotated directions of any two world vectors share a plane, where the mean |cos| of random
+directions is 2/π = .637. A high cosine of this kind is passed by random planes; κ asks instead
+how much of a world vector lies in the plane at all.
 """
 
 from collections.abc import Sequence
@@ -14,18 +19,22 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from scipy.stats import rankdata
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from tokenspace.curvature.chess.statistics import exchanged_games
 from tokenspace.errors import ParameterError
 
 RIDGE = 1e-3  # over the mean variance of a coordinate: enough that the system can be solved
 
+Planes = Float64[Tensor, "N 2 n"]  # an orthonormal pair each
+World = Float64[Tensor, "F n"]
+
 
 @dataclass(frozen=True)
 class Probes:
     """One linear probe a fact: score = world · x + bias, near 1 where it holds and 0 elsewhere."""
 
-    world: Float64[Tensor, "F n"]
+    world: World
     bias: Float64[Tensor, " F"]
 
     def score(self, x: Float[Tensor, "N n"]) -> Float64[Tensor, "N F"]:
@@ -57,21 +66,13 @@ def fit_probes(x: Float[Tensor, "N n"], holds: Bool[Tensor, "N F"], ridge: float
 
 
 def varied(holds: Bool[Tensor, "N F"], least: int) -> Bool[Tensor, " F"]:
-    """Facts that hold in at least `least` rows and fail in as many; others teach a probe nothing.
-
-    >>> varied(torch.tensor([[1, 0, 1], [1, 0, 0]]).bool(), least=1).tolist()
-    [False, False, True]
-    """
+    """Facts that hold, and fail, in `least` rows or more; others teach a probe nothing."""
     count = holds.sum(0)
     return (count >= least) & (len(holds) - count >= least)
 
 
 def held_out(game: Int64[Tensor, " N"], share: float, seed: int) -> Bool[Tensor, " N"]:
-    """Rows of the games that are kept for testing: `share` of all games, at least one.
-
-    >>> held_out(torch.tensor([0, 0, 1, 1]), share=0.5, seed=0).sum().item()
-    2
-    """
+    """Rows of the games that are kept for testing: `share` of all games, at least one."""
     games = game.unique()
     count = max(1, round(share * len(games)))
     if count >= len(games):
@@ -89,10 +90,6 @@ def auc(
 
     The area under the ROC curve (ties count half) over pairs of rows of equal `place`; nan for a
     fact without such a pair. Places all equal give the usual area.
-
-    >>> score, holds = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[0], [1], [0]]).bool()
-    >>> auc(score, holds, torch.zeros(3).long()).item()
-    0.5
     """
     above = torch.zeros(score.shape[1], dtype=torch.float64)
     pairs = torch.zeros_like(above)
@@ -120,10 +117,6 @@ def probe_auc(
     """`auc` of every fact on held-out games, by probes fitted on the others.
 
     `exchanged` is the null: each game has the facts of another, place by place, and auc is near .5.
-
-    >>> x, game = torch.eye(2).repeat(4, 1), torch.arange(8) // 2
-    >>> probe_auc(x, x > 0, game, torch.zeros(8).long()).tolist()
-    [1.0, 1.0]
     """
     if exchanged:
         rows, partners = next(exchanged_games(game, place, 1, seed))
@@ -134,10 +127,45 @@ def probe_auc(
 
 
 def bag_of_tokens(ids: Sequence[Sequence[int]], size: int) -> Float[Tensor, "N V"]:
-    """How often each of `size` tokens has come up to each position: the baseline of probes.
-
-    >>> bag_of_tokens([[1, 0, 1]], size=2).tolist()
-    [[0.0, 1.0], [1.0, 1.0], [1.0, 2.0]]
-    """
+    """How often each of `size` tokens has come up to each position: the baseline of probes."""
     eye = np.eye(size, dtype=np.float32)
     return torch.from_numpy(np.concatenate([eye[list(row)].cumsum(0) for row in ids]))
+
+
+def rotated_cosine(plane: Planes, world: World) -> Float64[Tensor, " N"]:
+    """Mean |cos| between R w_i and R w_j over pairs of world vectors, at each point."""
+    if len(world) < 2:
+        raise ParameterError("A pair takes two world vectors at least.")
+    inside = normalize(plane @ _unit(world).T, dim=1)  # (N, 2, F): each Rw, turned a quarter
+    F = inside.shape[-1]
+    total = torch.stack([(u.T @ u).abs().sum() for u in inside])  # over (F, F), point by point
+    return (total - inside.square().sum((1, 2))) / (F * (F - 1))
+
+
+def random_planes(N: int, n: int, seed: int) -> Planes:
+    """Orthonormal pairs of uniformly random planes."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randn(N, n, 2, generator=generator, dtype=torch.float64)
+    return torch.linalg.qr(drawn).Q.mT  # (N, 2, n)
+
+
+def kappa(plane: Planes, world: World) -> Float64[Tensor, "N F"]:
+    """κ = |Π w|² / |w|², the share of a world vector that lies in a point's plane.
+
+    Of random planes the mean is 2/n. The paper's coupling is described, not defined; this is ours.
+
+    >>> x = torch.eye(3).double()
+    >>> kappa(x[None, :2], torch.stack([x[0], x[0] + x[2]]))
+    tensor([[1.0000, 0.5000]], dtype=torch.float64)
+    """
+    return (plane @ _unit(world).T).square().sum(1)  # (N, 2, F) -> (N, F)
+
+
+def _unit(world: World) -> World:
+    none = int((world.norm(dim=1) == 0).sum())
+    if none:
+        raise ParameterError(
+            f"{none} of {len(world)} world vectors are 0: the probes of facts that never changed. "
+            "Fit only those that `varied` finds."
+        )
+    return normalize(world, dim=1)

@@ -9,24 +9,29 @@ Squares are numbered as in the `chess` library: a1 = 0, b1 = 1, ..., h8 = 63.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import chess
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 from torch import Tensor
+from torch.nn.functional import one_hot
 
+from tokenspace.curvature.chess.games import VALUES
 from tokenspace.curvature.statistics import rank_correlation
 from tokenspace.errors import ParameterError
 
-GROUPS = ("S8xS8", "S64")
 RANK, FILE = np.divmod(np.arange(64), 8)
 ABOVE = np.triu_indices(64, 1)  # every pair of different squares once: 2,016
 ROUNDING = 1e-12  # values of one permutation that are summed in another order may differ by it
 
 Similarity = Float[np.ndarray, "64 64"]
-Rows = Int64[Tensor, " M"]
+Index = Int64[Tensor, " N"]
+Kappa = Float64[Tensor, "N F"]
+OnSquare = Float64[Tensor, "N 64"]
+Pairs = Int64[Tensor, "N 2"]
 
 
 class PermutationTest(NamedTuple):
@@ -53,48 +58,29 @@ def permutation_test(value: float, null: Iterable[float]) -> PermutationTest:
 
 
 def king_distance() -> Int[np.ndarray, "64 64"]:
-    """Moves of a king between two squares on an empty board.
-
-    >>> int(king_distance()[0, 63])
-    7
-    """
-    apart = [np.abs(axis[:, None] - axis) for axis in (FILE, RANK)]  # 2 × (64, 64)
-    return np.maximum(*apart)
+    """Moves of a king between two squares on an empty board."""
+    return np.array([[chess.square_distance(i, j) for j in range(64)] for i in range(64)])
 
 
 def quadrants() -> Int[np.ndarray, " 64"]:
-    """Which quarter of the board (0-3) a square lies in.
-
-    >>> np.bincount(quadrants()).tolist()
-    [16, 16, 16, 16]
-    """
+    """Which quarter of the board (0-3) a square lies in."""
     return 2 * (RANK // 4) + FILE // 4
 
 
 def square_permutations(draws: int, seed: int, group: str = "S8xS8") -> Int[np.ndarray, "draws 64"]:
-    """Random permutations of the squares: files and ranks apart ("S8xS8"), or all ("S64").
-
-    Files and ranks stay whole when they are moved apart:
-
-    >>> [len(set(rank)) for rank in square_permutations(1, 0).reshape(8, 8) // 8]
-    [1, 1, 1, 1, 1, 1, 1, 1]
-    """
+    """Random permutations of the squares: files and ranks apart ("S8xS8"), or all ("S64")."""
     generator = np.random.default_rng(seed)
     if group == "S64":
         return np.array([generator.permutation(64) for _ in range(draws)])
     if group != "S8xS8":
-        raise ParameterError(f"No group {group!r} of permutations. Take one of {GROUPS}.")
+        raise ParameterError(f"No group {group!r} of permutations. Take S8xS8 or S64.")
     return np.array(
         [generator.permutation(8)[RANK] * 8 + generator.permutation(8)[FILE] for _ in range(draws)]
     )
 
 
 def mantel(similarity: Similarity, distance: np.ndarray) -> float:
-    """Spearman's ρ over pairs of different squares; pairs without a similarity are left out.
-
-    >>> round(mantel(-1.0 * king_distance(), king_distance()), 9)
-    -1.0
-    """
+    """Spearman's ρ over pairs of different squares; pairs without a similarity are left out."""
     x, y = similarity[ABOVE], distance[ABOVE]
     known = np.isfinite(x)
     return rank_correlation(x[known], y[known])
@@ -107,9 +93,6 @@ def mantel_test(
 
     Similarities are ranked once. Distances take few values, so that counts give their ranks; these
     are not the same after each permutation, where some squares have no similarity.
-
-    >>> mantel_test(-1.0 * king_distance(), king_distance(), draws=9, seed=0).p
-    0.1
     """
     known = np.isfinite(similarity[ABOVE])
     i, j = (side[known] for side in ABOVE)  # the pairs, (P,) each
@@ -126,11 +109,7 @@ def mantel_test(
 
 
 def cosines(gram: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
-    """Cosines from inner products; nan where a length is 0 or unknown.
-
-    >>> float(cosines(np.array([[4.0, 2.0], [2.0, 4.0]]))[0, 1])
-    0.5
-    """
+    """Cosines from inner products; nan where a length is 0 or unknown."""
     length = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), np.nan))
     return gram / (length[:, None] * length)
 
@@ -139,10 +118,6 @@ def purity(similarity: Similarity, region: Int[np.ndarray, " 64"]) -> float:
     """Share of squares that lie in their cluster's commonest region; as many clusters as regions.
 
     Clusters are by average linkage on 1 - similarity, of the squares that have one.
-
-    >>> same = (quadrants()[:, None] == quadrants()).astype(float)
-    >>> purity(same, quadrants())
-    1.0
     """
     known = np.isfinite(similarity).sum(1) > 1
     near, region = similarity[np.ix_(known, known)], region[known]
@@ -155,11 +130,7 @@ def purity(similarity: Similarity, region: Int[np.ndarray, " 64"]) -> float:
 
 
 def holm(p: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
-    """Holm's adjusted p of K tests, in their order (Holm 1979): below α, the test stands.
-
-    >>> [round(float(p), 9) for p in holm(np.array([0.01, 0.04, 0.03]))]
-    [0.03, 0.06, 0.06]
-    """
+    """Holm's adjusted p of K tests, in their order (Holm 1979): below α, the test stands."""
     order = np.argsort(p)
     grown = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty(len(p))
@@ -168,8 +139,8 @@ def holm(p: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
 
 
 def exchanged_games(
-    game: Int64[Tensor, " N"], place: Int64[Tensor, " N"], draws: int, seed: int
-) -> Iterator[tuple[Rows, Rows]]:
+    game: Index, place: Index, draws: int, seed: int
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Rows, and for each the row at the same place of another game; `draws` times anew.
 
     Rows of one game aren't independent, so shuffling rows makes chance look smaller than it is:
@@ -186,3 +157,88 @@ def exchanged_games(
         partner[order] = np.roll(order, 1)  # in a ring, so that no game stays with itself
         found = row[partner[number], place]
         yield torch.from_numpy(np.flatnonzero(found >= 0)), torch.from_numpy(found[found >= 0])
+
+
+def by_square(kappa: Kappa, square: Int64[Tensor, " F"]) -> OnSquare:
+    """Mean κ of the world vectors on each square; those of no square (-1) are left out."""
+    here = square >= 0
+    members = one_hot(square[here], 64).double()  # (F, 64)
+    return kappa[:, here] @ members / members.sum(0)
+
+
+def coupling_ratio(on_square: OnSquare, top: Pairs) -> float:
+    """Mean κ on the two likeliest squares of each point over the mean on all other squares.
+
+    Raises ParameterError when a point's likeliest token is no square.
+    """
+    no_square = int(((top < 0) | (top > 63)).any(1).sum())
+    if no_square:
+        raise ParameterError(
+            f"{no_square} of {len(top)} points have a token that is no square (0-63) among their "
+            "two likeliest; leave those points out, and say how many."
+        )
+    chosen, everywhere = on_square.gather(1, top), on_square.nansum()
+    known, places = chosen.isfinite().sum(), on_square.isfinite().sum()
+    elsewhere = (everywhere - chosen.nansum()) / (places - known)
+    return float(chosen.nansum() / known / elsewhere)
+
+
+def coupling_test(
+    on_square: OnSquare, top: Pairs, draws: int, seed: int, group: str = "S8xS8"
+) -> PermutationTest:
+    """`coupling_ratio` when the squares of the world vectors are permuted."""
+    moved = torch.from_numpy(square_permutations(draws, seed, group))
+    null = (coupling_ratio(on_square, m[top]) for m in moved)
+    return permutation_test(coupling_ratio(on_square, top), null)
+
+
+def coupling_over_games(
+    on_square: OnSquare, top: Pairs, game: Index, place: Index, draws: int, seed: int
+) -> PermutationTest:
+    """`coupling_ratio` when each game's planes meet the likeliest squares of another game.
+
+    Games meet place by place: squares that are likely at a place in every game survive this
+    null, those of the position itself don't.
+    """
+    null = (
+        coupling_ratio(on_square[rows], top[partners])
+        for rows, partners in exchanged_games(game, place, draws, seed)
+    )
+    return permutation_test(coupling_ratio(on_square, top), null)
+
+
+def by_piece(
+    kappa: Kappa,
+    holds: Bool[Tensor, "N F"],
+    kind: Int64[Tensor, " F"],
+    game: Index,
+    place: Index,
+    draws: int,
+    seed: int,
+) -> dict[str, PermutationTest]:
+    """κ of a fact where it holds over its mean everywhere: by kind of piece, and ρ with its value.
+
+    `kind` is the piece type of a fact as in `chess` (1 to 6); kings have no value and take no part
+    in ρ. Of the null, each game's planes meet the positions of another game, place by place.
+    """
+    kinds, priced = kind.unique().tolist(), (kind != chess.KING).numpy()
+    value = np.array([VALUES[k] for k in kind[priced].tolist()])
+
+    def statistics(kappa: Tensor, holds: Tensor) -> list[float]:
+        ratio = ((kappa * holds).sum(0) / holds.sum(0) / kappa.mean(0)).numpy()  # (F,)
+        known = np.isfinite(ratio)
+        means = [ratio[known & (kind.numpy() == k)] for k in kinds]
+        rho = rank_correlation(ratio[priced & known], value[known[priced]])
+        return [rho, *(float(m.mean()) if len(m) else float("nan") for m in means)]
+
+    kappa, holds = kappa.float(), holds.float()  # thousands of times over: half the bytes
+    null = [
+        statistics(kappa[rows], holds[partners])
+        for rows, partners in exchanged_games(game, place, draws, seed)
+    ]
+    names = ["piece value", *(chess.piece_name(k) for k in kinds)]
+    found = statistics(kappa, holds)
+    return {
+        name: permutation_test(one, drawn[np.isfinite(drawn)])
+        for name, one, drawn in zip(names, found, np.transpose(null), strict=True)
+    }
