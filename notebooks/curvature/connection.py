@@ -222,6 +222,7 @@ page.show(
 #
 # Before any loops with tokens, one with a known answer. On the sphere carry a vector along a closed path without ever turning it within the surface: the form is $A_z(\mu) = z\wedge\mu$. Back at the start, the vector has turned by the **solid angle** of the loop. Around a cap of half-angle $\theta$ that is $2\pi(1-\cos\theta)$.
 
+
 # %%
 def rotation_angle(R):
     """Angle of a rotation of R³, in [0, π]; by acos rounding could leave the domain."""
@@ -625,7 +626,7 @@ products = (frozen.plane() @ live.plane().mT).det()
 cosine = float(products.median())
 both = torch.isin(everything.kept, centred.kept), torch.isin(centred.kept, everything.kept)
 between = cv.rank_correlation(
-    frozen.norm()[both[0]].cpu().numpy(), cv.curvature_norm(centred)[both[1]].cpu().numpy()
+    frozen.norm()[both[0]].cpu().numpy(), cv.curvature(centred).norm()[both[1]].cpu().numpy()
 )
 
 # %% tags=["hide-input"]
