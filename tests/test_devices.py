@@ -22,10 +22,15 @@ from tokenspace.flow.training import Settings
 from tokenspace.flow.training import train as train_flow
 from tokenspace.hub import read_dimension
 from tokenspace.hub.neighbours import nearest, nearest_prefixes
-from tokenspace.staircase import FFN, Attention, DecoderSettings, arithmetic
+from tokenspace.staircase import FFN, Attention, arithmetic
 from tokenspace.staircase import Settings as StackSettings
-from tokenspace.staircase.decoder import Decoder, DecoderShape
-from tokenspace.staircase.pretraining import TextSignatures, pretrain
+from tokenspace.staircase.decoder import (
+    Decoder,
+    DecoderSettings,
+    DecoderShape,
+    TextSignatures,
+    pretrain,
+)
 from tokenspace.staircase.training import train
 
 Found = dict[str, Tensor]
@@ -80,7 +85,7 @@ def staircase(device: str) -> Found:
 
 def decoder(device: str) -> Found:
     tokens = torch.randint(20, (900,), generator=torch.Generator().manual_seed(0))
-    watch = TextSignatures.count(tokens, 20, 6, top=15, windows=4, probe_steps=3)
+    watch = TextSignatures(tokens, 20, 6, top=15, windows=4, probe_steps=3)
     shape = DecoderShape(20, layers=2, d=8, heads=2, width=12, length=6)
     settings = DecoderSettings(4, batch=4)
     history = pretrain(Decoder(shape), tokens, settings, watch=watch, device=device)

@@ -188,11 +188,17 @@ def shuffled(items):
     return [items[i] for i in torch.randperm(len(items), generator=g)]
 
 
+def nearest_category(rows, categories):
+    """Share of rows whose nearest other row, by centred cosine, is of their own category."""
+    nearest = gram_of(rows).fill_diagonal_(-torch.inf).argmax(1).tolist()
+    return sum(categories[i] == categories[j] for i, j in enumerate(nearest)) / len(rows)
+
+
 letters = vowel + consonant
 kinds = ["vowel"] * len(vowel) + ["consonant"] * len(consonant)
 if vowel and consonant:
-    found = st.nearest_category(signature[letters], kinds)
-    null = [st.nearest_category(signature[letters], shuffled(kinds)) for _ in range(shuffles)]
+    found = nearest_category(signature[letters], kinds)
+    null = [nearest_category(signature[letters], shuffled(kinds)) for _ in range(shuffles)]
     page.say(
         f"Of {len(letters)} letters, {found:.0%} have a nearest letter of their own kind, vowel or "
         f"consonant. With the kinds shuffled {shuffles} times it is "
@@ -280,8 +286,7 @@ model = st.CharGPT(V, length=length, d=d, width=width, heads=heads)
 starts = [model.init([gamma], run_seeds) for _, gamma in groups]
 params = {name: torch.cat([p[name] for p in starts]) for name in starts[0]}
 stacked = torch.stack([texts[kind] for kind, _ in groups]).repeat_interleave(seeds, dim=0)
-even = torch.linspace(0, stacked.shape[1] - length - 1, 1024).long()
-windows = stacked[:, even[:, None] + torch.arange(length + 1)].to(page.device)
+windows = st.even_windows(stacked, length + 1, 1024).to(page.device)
 
 
 def watch(step, params):
@@ -885,7 +890,7 @@ page.show(
     name="fig-attention",
     caption=(
         f"Agreement of the rows that attention moves with the attention-path signature, γ = "
-        f"{gammas[0]}, {scale}; signature over {len(even):,} windows. Lines: mean over seeds; "
+        f"{gammas[0]}, {scale}; signature over {windows.shape[1]:,} windows. Lines: mean over seeds; "
         "bands: their range."
     ),
     alt="Agreement of the attention path over training, with its three controls.",
@@ -924,7 +929,10 @@ page.claim(
 
 # %%
 split = list(range(min(16, V // 2)))
-doubled = st.twins(tokens, split, V, seed=seed)
+synonym = torch.arange(V)
+synonym[split] = V + torch.arange(len(split))
+flip = torch.rand(len(tokens), generator=torch.Generator().manual_seed(seed)) < 0.5
+doubled = torch.where(flip, synonym[tokens], tokens)
 twin_model = st.CharGPT(V + len(split), length=length, d=d, width=width, heads=heads)
 twin_history = st.train_text(
     twin_model, twin_model.init(twin_gammas, run_seeds),
@@ -932,10 +940,10 @@ twin_history = st.train_text(
     st.Settings(twin_steps, lr=3e-3, batch=batch, seeds=run_seeds * len(twin_gammas)),
     device=page.device,
 )  # fmt: skip
-rows = twin_history.embeddings
-twin = st.twin_cosine(rows, split, V)
-strangers = torch.cat([rows[..., :V, :], rows[..., V:, :].roll(1, dims=-2)], dim=-2)
-other = st.twin_cosine(strangers, split, V)
+own, twins = twin_history.embeddings.split([V, len(split)], dim=-2)
+own = own[..., split, :]
+twin = torch.cosine_similarity(own, twins, dim=-1).mean(dim=-1)
+other = torch.cosine_similarity(own, twins.roll(1, dims=-2), dim=-1).mean(dim=-1)
 
 # %% tags=["hide-input"]
 figure, axes = plt.subplots()
@@ -1014,8 +1022,8 @@ enough = len(kept) >= 2
 # %%
 if enough:
     word_rows = st.word_signature(source.text, chosen_words)
-    score = st.nearest_category(word_rows, of_kind)
-    null = [st.nearest_category(word_rows, shuffled(of_kind)) for _ in range(shuffles)]
+    score = nearest_category(word_rows, of_kind)
+    null = [nearest_category(word_rows, shuffled(of_kind)) for _ in range(shuffles)]
     close = gram_of(word_rows).fill_diagonal_(-torch.inf).argmax(1).tolist()
 
 # %% tags=["hide-input"]
@@ -1087,14 +1095,26 @@ page.claim(
     f"{max(null):.0%}" if enough else None,
     scale=f"{corpus_scale}; {', '.join(f'{k} {len(w)}' for k, w in kept.items())}", why=too_few,
 )  # fmt: skip
+
+
 # %% tags=["hide-input"]
+def order_score(rows, values, cycle=False):
+    """Pearson over pairs of centred cosine and -|log ratio| of values; a cycle: cos 2π(i-j)/W."""
+    v = torch.as_tensor(list(values), dtype=torch.float64)
+    if cycle:
+        near = torch.cos(2 * torch.pi * (v[:, None] - v) / len(v))
+    else:
+        near = -(v.log()[:, None] - v.log()).abs()
+    return float(st.alignment(gram_of(rows), near))
+
+
 numbers = kept.get("number", [])
 line = line_null = None
 if len(numbers) >= 6:
     values = [VALUES[w] for w in numbers]
     number_rows = st.word_signature(source.text, numbers)
-    line = st.order_score(number_rows, values)
-    line_null = sorted(st.order_score(number_rows, shuffled(values)) for _ in range(shuffles))
+    line = order_score(number_rows, values)
+    line_null = sorted(order_score(number_rows, shuffled(values)) for _ in range(shuffles))
 page.claim(
     "corpus-numbers-ordered",
     statement="Numbers lie on an ordered curve (correlation of cosines with −|log ratio| of values).",
@@ -1106,9 +1126,9 @@ days = CATEGORIES["weekday"].split()
 cycle = cycle_null = None
 if all(words_seen[w] >= least for w in days):
     day_rows = st.word_signature(source.text, days)
-    cycle = st.order_score(day_rows, range(7), cycle=True)
+    cycle = order_score(day_rows, range(7), cycle=True)
     cycle_null = sorted(
-        st.order_score(day_rows, shuffled(range(7)), cycle=True) for _ in range(shuffles)
+        order_score(day_rows, shuffled(range(7)), cycle=True) for _ in range(shuffles)
     )
 page.claim(
     "corpus-weekdays-cycle",
@@ -1136,7 +1156,7 @@ if decoder_steps:
             st.Decoder(shape, seed),
             text,
             st.DecoderSettings(decoder_steps, batch=decoder_batch, seed=seed),
-            watch=st.TextSignatures.count(text, decoder_vocabulary, shape.length),
+            watch=st.TextSignatures(text, decoder_vocabulary, shape.length),
             checkpoint=Path(f"{checkpoint}.{kind}") if checkpoint else None,
             device=page.device,
         )
@@ -1198,7 +1218,7 @@ page.claim(
 # %%
 training = None
 if published:
-    own, _ = st.model_tokens(published, excerpt)
+    own = st.model_tokens(published, excerpt)
     ids = st.most_frequent(own, 200)
     own_signature = st.followers(own, ids)
     training = st.read_snapshots(published, st.revisions(24))
@@ -1529,8 +1549,8 @@ expect(
 )
 if line is not None:
     root = bhattacharyya_rows(number_rows)
-    root_score = st.order_score(root, values)
-    root_null = sorted(st.order_score(root, shuffled(values)) for _ in range(shuffles))
+    root_score = order_score(root, values)
+    root_null = sorted(order_score(root, shuffled(values)) for _ in range(shuffles))
     bar = root_null[int(0.95 * shuffles)]
     page.say(
         f"Probabilities: {line:.2f}; square roots: {root_score:.2f}, and with values shuffled 95 "

@@ -741,7 +741,7 @@ page.claim(
 task = st.arithmetic("mod", n)
 phi = st.signature_tensor(task, 1).float()
 draw = torch.Generator().manual_seed(seed)
-scaled = st.Scaled(st.FFN(task.vocabulary, task.vocabulary))
+model = st.FFN(task.vocabulary, task.vocabulary)
 total = round(fixed_epochs * n * n / 64)
 made = {
     "fixed, of order 1": lambda: (
@@ -753,12 +753,13 @@ made = {
 }
 speed = {"trained": fit(task, total, batch=64, logged=range(0, total + 1, max(1, total // 24)))}
 for name, rows_of in made.items():
-    params = scaled.init([gamma], run_seeds)
-    params["scale"] *= params["E"].norm(dim=-1).mean()
+    params = model.init([gamma], run_seeds)
+    length = params["E"].norm(dim=-1).mean()
+    params["scale"] = length.expand(seeds, 1, 1).clone()  # rows are this times E
     for r in range(seeds):
         params["E"][r, task.targets] = torch.nn.functional.normalize(rows_of())
     speed[name] = fit(
-        task, total, model=scaled, params=params, batch=64, freeze={"E": 0},
+        task, total, model=model, params=params, batch=64, freeze={"E": 0},
         logged=speed["trained"].steps.tolist(),
     )  # fmt: skip
 
@@ -854,11 +855,18 @@ page.claim(
 # %% [markdown]
 # One task needs no training at all. In **min–max**, $(c, x_1, x_2)$, a command $c$ asks for the larger or the smaller of two numbers. Add the three signatures of order 0 of the tokens and take the largest entry: the sum is right for every input. Order 0 alone can carry a comparison.
 
+
 # %%
+def largest_sum(task):
+    """What the sum of the tokens' signatures of order 0 answers, for targets 1, 2, 3, ..."""
+    added = st.label_signature(task, 0)[task.sequences - 1].sum(dim=1)  # (sequences, labels)
+    return st.label_ids(task)[added.argmax(dim=1)]
+
+
 comparison = st.minmax(n)
-answer = st.additive_prediction(comparison) == comparison.labels.argmax(dim=1)
+answer = largest_sum(comparison) == comparison.labels.argmax(dim=1)
 without = replace(comparison, sequences=comparison.sequences[:, 1:])
-blind = st.additive_prediction(replace(without, targets=torch.arange(1, n + 1)))
+blind = largest_sum(replace(without, targets=torch.arange(1, n + 1)))
 
 # %% tags=["hide-input"]
 page.claim(

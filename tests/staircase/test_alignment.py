@@ -4,23 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from tokenspace import staircase as st
 from tokenspace.errors import ParameterError
-from tokenspace.staircase import (
-    alignment,
-    arithmetic,
-    best_order,
-    cosine_gram,
-    factorial,
-    label_signature,
-    one_minus_mse,
-    pairs,
-    partial_alignment,
-    probe,
-    project,
-    pure,
-    signature_tensor,
-    variance_share,
-)
 from tokenspace.staircase.alignment import _folds
 
 
@@ -29,92 +14,96 @@ def normal(*shape, seed=0):
 
 
 def test_alignment_is_numpys_correlation_over_pairs():
-    A, B = (cosine_gram(normal(9, 4, seed=s)) for s in (0, 1))
+    A, B = (st.cosine_gram(normal(9, 4, seed=s)) for s in (0, 1))
     at = np.triu_indices(9, 1)
-    assert float(alignment(A, B)) == pytest.approx(np.corrcoef(A.numpy()[at], B.numpy()[at])[0, 1])
+    assert float(st.alignment(A, B)) == pytest.approx(
+        np.corrcoef(A.numpy()[at], B.numpy()[at])[0, 1]
+    )
     mse = ((A.numpy()[at] - B.numpy()[at]) ** 2).mean()
-    assert float(one_minus_mse(A, B)) == pytest.approx(1 - mse)
+    assert float(st.one_minus_mse(A, B)) == pytest.approx(1 - mse)
 
 
 def test_leading_dimensions_are_separate_runs():
     E, S = normal(3, 2, 8, 5), normal(8, 6, seed=1)
-    whole = alignment(cosine_gram(E, True), cosine_gram(S, True))
+    whole = st.alignment(st.cosine_gram(E, True), st.cosine_gram(S, True))
     for i in range(3):
         for j in range(2):
-            one = alignment(cosine_gram(E[i, j], True), cosine_gram(S, True))
+            one = st.alignment(st.cosine_gram(E[i, j], True), st.cosine_gram(S, True))
             assert float(whole[i, j]) == pytest.approx(float(one))
-    assert variance_share(E, S[:, :2]).shape == (3, 2)
+    assert st.variance_share(E, S[:, :2]).shape == (3, 2)
 
 
 def test_rotation_and_length_change_no_cosine():
     E = normal(7, 5)
     turn = torch.linalg.qr(normal(5, 5, seed=1)).Q
-    assert torch.allclose(cosine_gram(3 * E @ turn, True), cosine_gram(E, True))
-    assert torch.allclose(cosine_gram(E + 4, True), cosine_gram(E, True))
+    assert torch.allclose(st.cosine_gram(3 * E @ turn, True), st.cosine_gram(E, True))
+    assert torch.allclose(st.cosine_gram(E + 4, True), st.cosine_gram(E, True))
 
 
 def test_a_constant_signature_has_no_correlation_but_an_error():
-    flat = cosine_gram(label_signature(arithmetic("mod", 8), 0))
+    flat = st.cosine_gram(st.label_signature(st.arithmetic("mod", 8), 0))
     assert torch.allclose(flat, torch.ones(8, 8).double())
-    assert alignment(flat, cosine_gram(normal(8, 4))).isnan()
-    assert float(one_minus_mse(flat, flat)) == pytest.approx(1)
-    assert cosine_gram(label_signature(arithmetic("mod", 8), 0), True).abs().max() == 0
+    assert st.alignment(flat, st.cosine_gram(normal(8, 4))).isnan()
+    assert float(st.one_minus_mse(flat, flat)) == pytest.approx(1)
+    assert st.cosine_gram(st.label_signature(st.arithmetic("mod", 8), 0), True).abs().max() == 0
 
 
 def test_share_is_rank_over_26_by_chance_and_1_inside():
-    zero = pure(factorial(), 0)
-    shares = variance_share(normal(400, 27, 64), zero)
+    zero = st.pure(st.factorial(), 0)
+    shares = st.variance_share(normal(400, 27, 64), zero)
     assert float(shares.mean()) == pytest.approx(2 / 26, abs=3 * 0.0189 / 400**0.5 + 1e-3)
-    assert float(variance_share(zero @ normal(15, 8) + 5, zero)) == pytest.approx(1)
+    assert float(st.variance_share(zero @ normal(15, 8) + 5, zero)) == pytest.approx(1)
 
 
 def test_pure_spans_add_up_to_the_raw_span():
-    task, E = factorial(), normal(27, 64)
-    parts = sum(float(variance_share(E, pure(task, m))) for m in range(3))
-    assert parts == pytest.approx(float(variance_share(E, label_signature(task, 2))))
+    task, E = st.factorial(), normal(27, 64)
+    parts = sum(float(st.variance_share(E, st.pure(task, m))) for m in range(3))
+    assert parts == pytest.approx(float(st.variance_share(E, st.label_signature(task, 2))))
 
 
 def test_projection_keeps_the_orders_and_the_mean():
-    task, E = factorial(), normal(2, 27, 64)
-    low = project(E, [pure(task, 0), pure(task, 1)])
+    task, E = st.factorial(), normal(2, 27, 64)
+    low = st.project(E, [st.pure(task, 0), st.pure(task, 1)])
     assert torch.allclose(low.mean(-2), E.mean(-2))
-    assert variance_share(low, pure(task, 2)).max() < 1e-20
+    assert st.variance_share(low, st.pure(task, 2)).max() < 1e-20
     for m in (0, 1):
-        kept = variance_share(low, pure(task, m)) * (low - low.mean(-2, True)).square().sum(
+        kept = st.variance_share(low, st.pure(task, m)) * (low - low.mean(-2, True)).square().sum(
             (-1, -2)
         )
-        full = variance_share(E, pure(task, m)) * (E - E.mean(-2, True)).square().sum((-1, -2))
+        full = st.variance_share(E, st.pure(task, m)) * (E - E.mean(-2, True)).square().sum(
+            (-1, -2)
+        )
         assert torch.allclose(kept, full)
-    assert torch.allclose(project(low, [pure(task, 0), pure(task, 1)]), low)
+    assert torch.allclose(st.project(low, [st.pure(task, 0), st.pure(task, 1)]), low)
 
 
 def test_best_order_finds_each_and_says_none():
-    task = factorial()
-    raw = [label_signature(task, m) for m in range(3)]
-    assert [int(best_order(s, raw)) for s in raw] == [0, 1, 2]
-    random = [int(best_order(normal(27, 64, seed=s), raw)) for s in range(5)]
+    task = st.factorial()
+    raw = [st.label_signature(task, m) for m in range(3)]
+    assert [int(st.best_order(s, raw)) for s in raw] == [0, 1, 2]
+    random = [int(st.best_order(normal(27, 64, seed=s), raw)) for s in range(5)]
     assert random == [-1] * 5
 
 
 def test_shuffled_signatures_do_not_align():
-    s = label_signature(factorial(), 1)
+    s = st.label_signature(st.factorial(), 1)
     for seed in range(5):
         order = torch.randperm(27, generator=torch.Generator().manual_seed(seed))
-        rho = alignment(cosine_gram(s[order], True), cosine_gram(s, True))
+        rho = st.alignment(st.cosine_gram(s[order], True), st.cosine_gram(s, True))
         assert abs(float(rho)) <= 0.3
 
 
 def test_probe_finds_a_planted_v_on_pairs_it_did_not_see():
-    phi = signature_tensor(arithmetic("mod", 12), 1)
+    phi = st.signature_tensor(st.arithmetic("mod", 12), 1)
     v = torch.cos(2 * torch.pi * 2 * torch.arange(12) / 12).double()
-    found = probe(phi, phi @ v)
+    found = st.probe(phi, phi @ v)
     assert float(found.held_out) > 0.98
     assert found.v.shape == (5, 12)
 
 
 def test_probe_of_noise_scores_nothing_held_out():
-    phi = signature_tensor(arithmetic("add", 14), 1)
-    scores = probe(phi, normal(6, 14, 64)).held_out
+    phi = st.signature_tensor(st.arithmetic("add", 14), 1)
+    scores = st.probe(phi, normal(6, 14, 64)).held_out
     assert scores.shape == (6,)
     assert abs(float(scores.mean())) < 0.25
 
@@ -127,7 +116,7 @@ def test_what_a_fold_holds_out_does_not_reach_its_v(by):
     moved = E.clone()
     moved[7] = normal(5, seed=2)
     a, b = torch.triu_indices(T, T, 1)
-    before, after = (probe(phi, rows, folds=3, by=by, steps=3).v for rows in (E, moved))
+    before, after = (st.probe(phi, rows, folds=3, by=by, steps=3).v for rows in (E, moved))
     touched = fitted[:, (a == 7) | (b == 7)].any(1)
     assert (before != after).any(1).tolist() == touched.tolist()
     assert touched.tolist().count(False) == (by == "tokens")
@@ -135,8 +124,8 @@ def test_what_a_fold_holds_out_does_not_reach_its_v(by):
 
 def test_probe_on_held_out_tokens():
     phi = normal(20, 6, 5).abs()
-    good = probe(phi, phi @ normal(5, seed=1), by="tokens", folds=4, steps=800)
-    bad = probe(phi, normal(20, 64, seed=2), by="tokens", folds=4)
+    good = st.probe(phi, phi @ normal(5, seed=1), by="tokens", folds=4, steps=800)
+    bad = st.probe(phi, normal(20, 64, seed=2), by="tokens", folds=4)
     assert float(good.held_out) > 0.9 > 0.5 > float(bad.held_out)
 
 
@@ -145,28 +134,28 @@ def test_probe_on_held_out_tokens():
     [({"folds": 1}, "allow 2 to"), ({"folds": 99}, "allow 2 to"), ({"by": "rows"}, "'pairs'")],
 )
 def test_folds_that_cannot_be_are_refused(options, says):
-    phi = signature_tensor(arithmetic("add", 5), 1)
+    phi = st.signature_tensor(st.arithmetic("add", 5), 1)
     with pytest.raises(ParameterError, match=says):
-        probe(phi, normal(5, 3), **options)
+        st.probe(phi, normal(5, 3), **options)
 
 
 def test_partial_alignment_is_the_textbook_formula_for_one_known_gram():
-    A, B, C = (cosine_gram(normal(9, 4, seed=s)) for s in range(3))
-    a, b, c = (float(alignment(x, y)) for x, y in ((A, B), (A, C), (B, C)))
+    A, B, C = (st.cosine_gram(normal(9, 4, seed=s)) for s in range(3))
+    a, b, c = (float(st.alignment(x, y)) for x, y in ((A, B), (A, C), (B, C)))
     formula = (a - b * c) / np.sqrt((1 - b**2) * (1 - c**2))
-    assert float(partial_alignment(A, B, [C])) == pytest.approx(formula)
-    assert float(partial_alignment(A, B, [])) == pytest.approx(a)
+    assert float(st.partial_alignment(A, B, [C])) == pytest.approx(formula)
+    assert float(st.partial_alignment(A, B, [])) == pytest.approx(a)
     batch = torch.stack([A, C])
-    assert float(partial_alignment(batch, B, [A])[1]) == pytest.approx(
-        float(partial_alignment(C, B, [A]))
+    assert float(st.partial_alignment(batch, B, [A])[1]) == pytest.approx(
+        float(st.partial_alignment(C, B, [A]))
     )
-    assert partial_alignment(A, B, [A]).isnan()  # nothing of A is left
+    assert st.partial_alignment(A, B, [A]).isnan()  # nothing of A is left
 
 
 def test_the_probes_held_out_error_is_that_of_its_vectors():
     phi, E = normal(9, 3, 2), normal(9, 5, seed=1)
-    found = probe(phi, E, folds=2, by="tokens", steps=5)
+    found = st.probe(phi, E, folds=2, by="tokens", steps=5)
     score = _folds(9, 2, "tokens", 0)[1].bool()
-    gaps = [pairs(cosine_gram(phi @ v) - cosine_gram(E)) for v in found.v]
+    gaps = [st.pairs(st.cosine_gram(phi @ v) - st.cosine_gram(E)) for v in found.v]
     errors = [float((gap[at] ** 2).mean()) for gap, at in zip(gaps, score, strict=True)]
     assert float(found.mse) == pytest.approx(sum(errors) / 2)

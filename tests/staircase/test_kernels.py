@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tokenspace.staircase.kernels import linear, read_out, rows_of, sum_rows
+from tokenspace.staircase.models import linear, read_out, rows_of, sum_rows
 
 G = torch.Generator().manual_seed(0)
 

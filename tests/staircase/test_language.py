@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tokenspace import staircase as st
 from tokenspace.errors import ParameterError
-from tokenspace.staircase import CharGPT, Settings, attention_paths, clone, train_text, twin_cosine
 from tokenspace.staircase.text_signatures import n_gram_law
 
-TINY = CharGPT(6, length=4, d=8, width=12, heads=2)
+TINY = st.CharGPT(6, length=4, d=8, width=12, heads=2)
 
 
 def chain(length=4000, seed=0):
@@ -38,7 +38,7 @@ def test_the_gpt_is_torchs_attention_and_its_formula():
     with pytest.raises(ParameterError, match="windows of 5 tokens: this model has 4 positions"):
         TINY(params, chain(30).reshape(2, 3, 5))
     with pytest.raises(ParameterError, match="d = 10 doesn't divide into 4"):
-        CharGPT(6, d=10)
+        st.CharGPT(6, d=10)
 
 
 def test_no_position_sees_what_follows():
@@ -50,21 +50,21 @@ def test_no_position_sees_what_follows():
 
 
 def test_runs_on_their_own_texts_are_runs_apart():
-    texts = torch.stack([chain(), clone(chain(), 2)])
+    texts = torch.stack([chain(), st.clone(chain(), 2)])
     params = TINY.init([0.5], [0, 1], torch.float64)
-    settings = Settings(25, lr=3e-3, batch=8, logged=[0, 25], seeds=[4, 7])
-    whole = train_text(TINY, params, texts, settings, n_grams=(1, 2, 3))
+    settings = st.Settings(25, lr=3e-3, batch=8, logged=[0, 25], seeds=[4, 7])
+    whole = st.train_text(TINY, params, texts, settings, n_grams=(1, 2, 3))
     for r, seed in enumerate([4, 7]):
         one = {name: p[r : r + 1] for name, p in params.items()}
         mine = replace(settings, seeds=[seed])
-        alone = train_text(TINY, one, texts[r : r + 1], mine, n_grams=(1, 2, 3))
+        alone = st.train_text(TINY, one, texts[r : r + 1], mine, n_grams=(1, 2, 3))
         assert torch.allclose(whole.losses[:, r], alone.losses[:, 0])
         assert torch.allclose(whole.records["kl"][:, r], alone.records["kl"][:, 0])
 
 
 def test_a_chain_is_learned_to_its_entropy_and_its_bigram_law():
-    settings = Settings(600, lr=0.01, batch=64, logged=[0, 600])
-    history = train_text(TINY, TINY.init([0.5], [0]), chain()[None], settings, n_grams=(1, 2))
+    settings = st.Settings(600, lr=0.01, batch=64, logged=[0, 600])
+    history = st.train_text(TINY, TINY.init([0.5], [0]), chain()[None], settings, n_grams=(1, 2))
     entropy = -(0.9 * math.log(0.9) + 0.1 * math.log(0.1))
     assert float(history.losses[0, 0]) == pytest.approx(math.log(6), abs=0.3)
     assert float(history.losses[-1, 0]) < entropy + 0.25 * math.log(6)  # position 1 knows as much
@@ -74,8 +74,8 @@ def test_a_chain_is_learned_to_its_entropy_and_its_bigram_law():
 
 def test_resume_is_bitwise(tmp_path):
     params, texts = TINY.init([0.5, 0.8], [0]), chain()[None].repeat(2, 1)
-    settings = Settings(40, lr=3e-3, batch=8, logged=range(0, 41, 5), save_every=8)
-    whole = train_text(TINY, params, texts, settings, n_grams=(2,))
+    settings = st.Settings(40, lr=3e-3, batch=8, logged=range(0, 41, 5), save_every=8)
+    whole = st.train_text(TINY, params, texts, settings, n_grams=(2,))
 
     def stop(step, params):
         if step == 30:
@@ -84,8 +84,8 @@ def test_resume_is_bitwise(tmp_path):
 
     at = tmp_path / "state.pt"
     with pytest.raises(KeyboardInterrupt):
-        train_text(TINY, params, texts, settings, n_grams=(2,), checkpoint=at, callback=stop)
-    resumed = train_text(TINY, params, texts, settings, n_grams=(2,), checkpoint=at)
+        st.train_text(TINY, params, texts, settings, n_grams=(2,), checkpoint=at, callback=stop)
+    resumed = st.train_text(TINY, params, texts, settings, n_grams=(2,), checkpoint=at)
     assert torch.equal(whole.losses, resumed.losses)
     assert torch.equal(whole.records["kl"], resumed.records["kl"])
     assert all(torch.equal(whole.params[n], resumed.params[n]) for n in whole.params)
@@ -100,7 +100,7 @@ def test_resume_is_bitwise(tmp_path):
     ]:
         again = {"texts": texts, "settings": settings, "n_grams": (2,), **changed}
         with pytest.raises(ParameterError, match="of another run. " + says):
-            train_text(TINY, params, checkpoint=at, **again)
+            st.train_text(TINY, params, checkpoint=at, **again)
 
 
 @pytest.mark.parametrize(
@@ -113,20 +113,21 @@ def test_resume_is_bitwise(tmp_path):
 )
 def test_a_text_that_does_not_fit_is_refused(text, message):
     with pytest.raises(ParameterError, match=message):
-        train_text(TINY, TINY.init([0.5], [0]), text[None])
+        st.train_text(TINY, TINY.init([0.5], [0]), text[None], st.Settings(1, batch=4))
 
 
 @pytest.mark.parametrize("n_grams", [(0,), (2, 6), (-1,)])
 def test_n_grams_longer_than_a_window_are_refused(n_grams):
+    settings = st.Settings(1, batch=4)
     with pytest.raises(ParameterError, match="windows of 4 tokens and the next one hold 1 to 5"):
-        train_text(TINY, TINY.init([0.5], [0]), chain()[None], n_grams=n_grams)
+        st.train_text(TINY, TINY.init([0.5], [0]), chain()[None], settings, n_grams=n_grams)
 
 
 def test_logged_divergences_are_from_the_n_gram_law_of_each_windows_own_end():
     texts = torch.stack([chain(300), chain(300, 1)])
     params = TINY.init([0.3], [0, 1], torch.float64)
-    settings = Settings(1, lr=3e-3, batch=8, logged=[0])
-    history = train_text(TINY, params, texts, settings, n_grams=(1, 2, 3), watched=40)
+    settings = st.Settings(1, lr=3e-3, batch=8, logged=[0])
+    history = st.train_text(TINY, params, texts, settings, n_grams=(1, 2, 3), watched=40)
     found = history.records["kl"][0]
     even = torch.linspace(0, 295, 40).long()
     for r, text in enumerate(texts):
@@ -146,22 +147,14 @@ def test_a_diverging_text_run_is_said():
     texts = chain()[None].repeat(2, 1)
     params = TINY.init([0.5], [0, 1])
     params["U"][1] *= 1e38
-    history = train_text(TINY, params, texts, Settings(20, lr=3e-3, batch=64), n_grams=(2,))
+    history = st.train_text(TINY, params, texts, st.Settings(20, lr=3e-3, batch=64), n_grams=(2,))
     assert history.diverged.tolist() == [False, True]
-
-
-def test_twins_alike_have_cosine_1():
-    E = torch.randn(2, 8, 5, generator=torch.Generator().manual_seed(0))
-    E[0, 6:] = 2 * E[0, [0, 3]]
-    found = twin_cosine(E, [0, 3], 6)
-    assert float(found[0]) == pytest.approx(1)
-    assert float(found[1]) < 0.9
 
 
 def test_the_attention_path_of_an_untrained_model_is_the_prefix():
     params = TINY.init([3.0], [0, 1], torch.float64)  # scores of size 1e-10: uniform attention
     windows = torch.stack([chain(500), chain(500, 1)]).reshape(2, 100, 5)
-    phi, rows = attention_paths(TINY, params, windows)
+    phi, rows = st.attention_paths(TINY, params, windows)
     for r in range(2):
         sums, mass = torch.zeros(6, 6).double(), torch.zeros(6).double()
         for window in windows[r].tolist():

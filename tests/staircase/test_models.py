@@ -5,18 +5,11 @@ import math
 import pytest
 import torch
 
+from tokenspace import staircase as st
 from tokenspace.errors import ParameterError
-from tokenspace.staircase import (
-    FFN,
-    Attention,
-    Scaled,
-    activation,
-    arithmetic,
-    derivatives,
-    modular,
-)
+from tokenspace.staircase.models import activation, derivatives
 
-SEQUENCES = modular(4, 3, 6).sequences
+SEQUENCES = st.modular(4, 3, 6).sequences
 
 
 def f64(model, gammas=(0.3, 0.8), seeds=(0, 1)):
@@ -26,7 +19,7 @@ def f64(model, gammas=(0.3, 0.8), seeds=(0, 1)):
 @pytest.mark.parametrize("width", [None, 5])
 @pytest.mark.parametrize("sigma", ["relu", "gelu", "silu", "tanh", "linear", "z^3"])
 def test_ffn_is_its_formula(sigma, width):
-    model = FFN(6, 4, 7, sigma, width)
+    model = st.FFN(6, 4, 7, sigma, width)
     params = f64(model)
     found = model(params, SEQUENCES)
     for r in range(4):
@@ -37,16 +30,16 @@ def test_ffn_is_its_formula(sigma, width):
 
 
 def test_scaled_rows_are_longer_rows():
-    model = FFN(6, 4, 7, "silu")
+    model = st.FFN(6, 4, 7, "silu")
     params = f64(model)
     longer = params | {"E": 3 * params["E"]}
-    found = Scaled(model)(params | {"scale": torch.full((4, 1, 1), 3.0).double()}, SEQUENCES)
+    found = model(params | {"scale": torch.full((4, 1, 1), 3.0).double()}, SEQUENCES)
     assert torch.allclose(found, model(longer, SEQUENCES))
 
 
 @pytest.mark.parametrize("residual", [False, True])
 def test_attention_is_its_formula(residual):
-    model = Attention(6, 4, length=3, d=7, d_k=5, residual=residual)
+    model = st.Attention(6, 4, length=3, d=7, d_k=5, residual=residual)
     params = f64(model)
     found = model(params, SEQUENCES)
     for r in range(4):
@@ -58,7 +51,7 @@ def test_attention_is_its_formula(residual):
             assert torch.allclose(found[r, n], p["U"] @ out)
 
 
-@pytest.mark.parametrize("model", [FFN(6, 4, 7, "silu", 5), Attention(6, 4, 3, 7, 5)])
+@pytest.mark.parametrize("model", [st.FFN(6, 4, 7, "silu", 5), st.Attention(6, 4, 3, 7, 5)])
 def test_each_run_may_have_its_own_rows(model):
     params = f64(model)
     own = torch.stack([SEQUENCES.roll(r, 0) for r in range(4)])
@@ -68,13 +61,13 @@ def test_each_run_may_have_its_own_rows(model):
 
 
 def test_an_ffn_is_blind_to_order():
-    model = FFN(6, 4, 7)
+    model = st.FFN(6, 4, 7)
     params = f64(model)
     assert torch.allclose(model(params, SEQUENCES), model(params, SEQUENCES.flip(1)))
 
 
 def test_the_draw_has_the_stated_deviation_and_depends_on_its_seed_alone():
-    model = FFN(300, 200, 128, "silu", 256)
+    model = st.FFN(300, 200, 128, "silu", 256)
     params = model.init([0.5, 0.8], [3, 4])
     for r, gamma in enumerate([0.5, 0.5, 0.8, 0.8]):
         for name, d_in in {"E": 128, "W": 128, "U": 256}.items():
@@ -86,13 +79,13 @@ def test_the_draw_has_the_stated_deviation_and_depends_on_its_seed_alone():
 @pytest.mark.parametrize("gammas", [[0.0], [-0.3], [0.5, float("nan")], [float("inf")], []])
 def test_gamma_is_positive(gammas):
     with pytest.raises(ParameterError, match="γ > 0"):
-        FFN(6, 4).init(gammas, [0])
+        st.FFN(6, 4).init(gammas, [0])
 
 
 @pytest.mark.parametrize("name", ["swish", "z^0", "z^x", ""])
 def test_an_unknown_activation_is_refused_by_name(name):
     with pytest.raises(ParameterError, match="is unknown; take one of relu, gelu, silu"):
-        FFN(6, 4, activation=name)
+        st.FFN(6, 4, activation=name)
 
 
 @pytest.mark.parametrize("name", ["gelu", "silu", "tanh", "linear", "z^2", "z^3", "z^5"])
@@ -105,6 +98,6 @@ def test_derivatives_are_finite_differences(name):
 
 
 def test_task_sizes_fit():
-    task = arithmetic("add", 4)
-    model = FFN(task.vocabulary, task.labels.shape[1], 8)
+    task = st.arithmetic("add", 4)
+    model = st.FFN(task.vocabulary, task.labels.shape[1], 8)
     assert model(model.init([0.5], [0]), task.sequences).shape == (1, 16, 200)

@@ -7,16 +7,8 @@ import torch
 from tests.sources.checkpoints import EMBED, SHARDS, random_rows, sharded, single
 from tests.sources.hub_server import HubServer
 
+from tokenspace import staircase as st
 from tokenspace.errors import ParameterError, SourceError
-from tokenspace.staircase import (
-    alignment,
-    cosine_gram,
-    followers,
-    most_frequent,
-    next_token_alignment,
-    read_snapshots,
-    revisions,
-)
 from tokenspace.staircase.pythia import STEPS
 
 START = random_rows(300, 16, torch.float32)
@@ -36,7 +28,7 @@ def publish(hub: HubServer, tables: dict[int, torch.Tensor], repo: str = "org/mo
 def test_a_clean_run_is_a_curve(hub):
     steps = [0, 1, 512, 1000, 4000]
     publish(hub, {s: trained(s / 4000) for s in steps})
-    found = read_snapshots("org/model", steps[::-1])
+    found = st.read_snapshots("org/model", steps[::-1])
     assert found.steps == steps
     assert not found.dropped
     assert not found.flags
@@ -48,7 +40,7 @@ def test_only_the_tables_travel(hub):
     files = {s: sharded(random_rows(500, 16, seed=s), random_rows(500, 16, seed=9)) for s in (0, 8)}
     for step, each in files.items():
         hub.add("org/model", each, revision=f"step{step}")
-    read_snapshots("org/model", [0, 8])
+    st.read_snapshots("org/model", [0, 8])
     assert SHARDS[1] not in hub.sent()
     assert hub.sent()[SHARDS[0]] < 0.4 * sum(len(each[SHARDS[0]]) for each in files.values())
 
@@ -58,7 +50,7 @@ def test_repeated_steps_leave_the_curve_and_say_so(hub):
     steps = [0, 1, 512, 1000, 2000, 3000, 4000]
     tables = {s: trained(s / 4000) for s in steps}
     publish(hub, tables | dict.fromkeys((0, 1, 2000), tables[4000]))
-    found = read_snapshots("org/model", steps)
+    found = st.read_snapshots("org/model", steps)
     assert found.steps == [512, 1000, 3000]
     assert sorted(found.dropped) == [0, 1, 2000, 4000]
     assert "same bytes" in found.dropped[2000]
@@ -68,10 +60,10 @@ def test_repeated_steps_leave_the_curve_and_say_so(hub):
 
 def test_a_run_of_repeats_alone_is_an_empty_curve(hub):
     publish(hub, dict.fromkeys([0, 1000, 143_000], END))
-    found = read_snapshots("org/model", [0, 1000, 143_000])
+    found = st.read_snapshots("org/model", [0, 1000, 143_000])
     assert found.steps == []
     assert sorted(found.dropped) == [0, 1000, 143_000]
-    assert next_token_alignment(found, torch.arange(3), torch.eye(3).double()).shape == (0,)
+    assert st.next_token_alignment(found, torch.arange(3), torch.eye(3).double()).shape == (0,)
 
 
 def test_a_swapped_shard_is_found_by_its_own_bytes(hub):
@@ -83,10 +75,10 @@ def test_a_swapped_shard_is_found_by_its_own_bytes(hub):
     files[2000][SHARDS[0]] = files[4000][SHARDS[0]]
     for step, each in files.items():
         hub.add("org/model", each, revision=f"step{step}")
-    found = read_snapshots("org/model", steps)
+    found = st.read_snapshots("org/model", steps)
     assert found.steps == [1000, 3000]
     assert "same bytes (sha256" in found.dropped[2000]
-    output = read_snapshots("org/model", steps, side="output")
+    output = st.read_snapshots("org/model", steps, side="output")
     assert output.steps == steps
     assert not output.dropped
 
@@ -94,7 +86,7 @@ def test_a_swapped_shard_is_found_by_its_own_bytes(hub):
 def test_a_jump_in_norm_is_flagged_where_no_hash_tells(hub):
     """C2 without the last step: 1.517, 1.306, 1.513 are the norms that were seen."""
     publish(hub, {s: START * n for s, n in zip(range(4), (1.52, 1.517, 1.306, 1.513), strict=True)})
-    found = read_snapshots("org/model", range(4))
+    found = st.read_snapshots("org/model", range(4))
     assert found.steps == [0, 1, 2, 3]
     assert set(found.flags) == {2}
     assert "median row norm" in found.flags[2]
@@ -106,7 +98,7 @@ def test_no_update_yet_is_data(hub, same):
     steps = [0, 1, 2, 512, 1000]
     tables = {s: trained(s / 1000) for s in steps}
     publish(hub, tables | dict.fromkeys(same, START))
-    found = read_snapshots("org/model", steps)
+    found = st.read_snapshots("org/model", steps)
     assert found.steps == steps
     assert not found.dropped
     assert set(found.flags) == set(same) - {0}
@@ -115,7 +107,7 @@ def test_no_update_yet_is_data(hub, same):
 
 def test_equal_tables_later_are_no_start(hub):
     publish(hub, {s: trained(s / 1000) for s in (0, 512)} | {700: END, 1000: END})
-    assert sorted(read_snapshots("org/model", [0, 512, 700, 1000]).dropped) == [700, 1000]
+    assert sorted(st.read_snapshots("org/model", [0, 512, 700, 1000]).dropped) == [700, 1000]
 
 
 @pytest.mark.parametrize("first", [1, 16])
@@ -123,7 +115,7 @@ def test_a_run_that_does_not_descend_from_its_step_0_is_flagged(hub, first):
     """C4: step 1 of the seed run is another initialization with its first update."""
     for repo, start in (("org/own", START), ("org/other", END)):
         publish(hub, {0: START, first: start + 1e-3, 512: start + 0.3 * END.roll(1, 0)}, repo)
-    own, other = (read_snapshots(f"org/{name}", [0, first, 512]) for name in ("own", "other"))
+    own, other = (st.read_snapshots(f"org/{name}", [0, first, 512]) for name in ("own", "other"))
     assert not own.flags
     assert set(other.flags) == {first}
     assert re.match(r"(0.99|1.0.) of the distance from step 0 that an", other.flags[first])
@@ -140,7 +132,7 @@ def test_a_step_that_fails_is_listed_and_the_rest_goes_on(hub):
     gone = sharded(START, END)
     del gone[SHARDS[0]]
     hub.add("org/model", gone, revision="step900")
-    found = read_snapshots("org/model", [0, 256, 512, 600, 700, 800, 900, 1000])
+    found = st.read_snapshots("org/model", [0, 256, 512, 600, 700, 800, 900, 1000])
     assert found.steps == [0, 512, 1000]
     for step, says in {
         256: "has no revision step256",
@@ -156,7 +148,7 @@ def test_revisions_may_have_names_of_their_own(hub):
     hub.add("org/model", single({EMBED: START}), revision="main-start")
     hub.add("org/model", single({EMBED: END}), revision="stage1-step500-tokens2B")
     names = {500: "stage1-step500-tokens2B", 0: "main-start"}
-    assert read_snapshots("org/model", names).steps == [0, 500]
+    assert st.read_snapshots("org/model", names).steps == [0, 500]
 
 
 @pytest.mark.parametrize(
@@ -168,20 +160,20 @@ def test_revisions_may_have_names_of_their_own(hub):
 )
 def test_a_model_without_steps_is_refused(hub, model, says):
     with pytest.raises(SourceError, match=says):
-        read_snapshots(model, [0, 1])
+        st.read_snapshots(model, [0, 1])
 
 
 def test_pythias_steps():
     assert len(STEPS) == 154
     for points in (3, 5, 24, 60):
-        steps = revisions(points)
+        steps = st.revisions(points)
         assert (steps[0], steps[-1]) == (0, 143_000)
         assert len(steps) <= points
         assert set(steps) <= set(STEPS)
-    logs = torch.tensor(revisions(10)[1:]).double().log().diff()
+    logs = torch.tensor(st.revisions(10)[1:]).double().log().diff()
     assert float(logs.max() / logs.min()) < 2
     with pytest.raises(ParameterError, match="3 or more"):
-        revisions(2)
+        st.revisions(2)
 
 
 def text_of(seed: int = 0) -> torch.Tensor:
@@ -193,26 +185,26 @@ def text_of(seed: int = 0) -> torch.Tensor:
 
 def test_a_run_towards_the_signature_climbs_to_it(hub):
     tokens = text_of()
-    ids = most_frequent(tokens, 12)
-    phi = followers(tokens, ids)
+    ids = st.most_frequent(tokens, 12)
+    phi = st.followers(tokens, ids)
     table = random_rows(40, phi.shape[1], torch.float32)
     goal = torch.zeros(40, phi.shape[1])
     goal[ids] = 20 * phi.float()
     publish(hub, {s: table + s / 100 * goal for s in (0, 1, 10, 100, 1000)})
-    found = read_snapshots("org/model", [0, 1, 10, 100, 1000])
-    rho = next_token_alignment(found, ids, phi)
+    found = st.read_snapshots("org/model", [0, 1, 10, 100, 1000])
+    rho = st.next_token_alignment(found, ids, phi)
     assert abs(float(rho[0])) < 0.4
     assert float(rho[-1]) > 0.99
     assert bool((rho.diff() > 0).all())
-    by_hand = alignment(cosine_gram(table[ids].double()), cosine_gram(phi))
+    by_hand = st.alignment(st.cosine_gram(table[ids].double()), st.cosine_gram(phi))
     assert float(rho[0]) == pytest.approx(float(by_hand))
     mixed = phi[torch.randperm(12, generator=torch.Generator().manual_seed(0))]
-    assert float(next_token_alignment(found, ids, mixed, centred=True)[-1]) < 0.5
+    assert float(st.next_token_alignment(found, ids, mixed, centred=True)[-1]) < 0.5
 
 
 def test_ids_of_another_tokenizer_are_refused(hub):
     publish(hub, {0: START, 1: END})
-    found = read_snapshots("org/model", [0, 1])
+    found = st.read_snapshots("org/model", [0, 1])
     ids = torch.tensor([1, 2, 300])
     with pytest.raises(ParameterError, match="3 ids for tables of 300 rows"):
-        next_token_alignment(found, ids, torch.eye(3).double())
+        st.next_token_alignment(found, ids, torch.eye(3).double())

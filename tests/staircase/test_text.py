@@ -9,21 +9,10 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
+from tokenspace import staircase as st
 from tokenspace.errors import ParameterError, SourceError
 from tokenspace.nn.seeds import draw_windows, step_generator
 from tokenspace.sources import load_corpus
-from tokenspace.staircase import (
-    CharGPT,
-    bpe,
-    characters,
-    clone,
-    innovation,
-    model_tokens,
-    most_frequent,
-    n_gram_counts,
-    twins,
-    words_of,
-)
 from tokenspace.staircase.text import REST
 
 TEXT = load_corpus().text[:100_000]
@@ -32,7 +21,7 @@ SQUEEZED = " ".join(TEXT.lower().split())
 
 @pytest.fixture(scope="module")
 def letters():
-    return characters(load_corpus().text[:200_000], 30)[0]
+    return st.characters(load_corpus().text[:200_000], 30)[0]
 
 
 def random_tokens(n, V, seed=0):
@@ -40,7 +29,7 @@ def random_tokens(n, V, seed=0):
 
 
 def test_characters_cover_the_text():
-    tokens, symbols = characters(TEXT, 32)
+    tokens, symbols = st.characters(TEXT, 32)
     back = "".join(symbols[t] for t in tokens)
     assert len(symbols) == 32
     assert len(back) == len(SQUEEZED)
@@ -49,7 +38,7 @@ def test_characters_cover_the_text():
 
 @pytest.mark.parametrize("size", [60, 200, 500])
 def test_byte_pairs_spell_the_text(size):
-    tokens, symbols = bpe(TEXT, size)
+    tokens, symbols = st.bpe(TEXT, size)
     back, known = "".join(symbols[t] for t in tokens), "".join(symbols)
     assert back == "".join(s if s in known else REST for s in SQUEEZED)
     assert size < 200 or back == SQUEEZED
@@ -57,27 +46,19 @@ def test_byte_pairs_spell_the_text(size):
     assert symbols[-1] == REST
     counts = torch.bincount(tokens, minlength=size)
     assert all(a >= b for a, b in pairwise(counts[:-1].tolist()))
-    again, same = bpe(TEXT, size)
+    again, same = st.bpe(TEXT, size)
     assert torch.equal(tokens, again)
     assert symbols == same
 
 
 def test_larger_vocabularies_make_shorter_texts_of_whole_words():
-    found = [characters(TEXT)] + [bpe(TEXT, n) for n in (100, 300, 900)]
+    found = [st.characters(TEXT)] + [st.bpe(TEXT, n) for n in (100, 300, 900)]
     lengths = [len(tokens) for tokens, _ in found]
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[-1] < 0.5 * lengths[0]
     symbols = found[2][1]
     assert " the" in symbols
     assert not any(" " in symbol[1:] for symbol in symbols)  # no word is merged with the next
-
-
-def test_byte_pairs_train():
-    tokens, symbols = bpe(TEXT, 120)
-    ids = most_frequent(tokens, 50)
-    assert ids.tolist() == sorted(ids.tolist())  # symbols are in the order of their counts
-    model = CharGPT(len(symbols), d=8, width=8, heads=2)
-    assert model(model.init([0.5], [0]), tokens[None, None, :8]).shape == (1, 1, 8, 120)
 
 
 def test_a_text_is_put_in_the_models_own_tokens(hub):
@@ -88,13 +69,12 @@ def test_a_text_is_put_in_the_models_own_tokens(hub):
     own.enable_truncation(2)
     files = single({EMBED: random_rows(30, 16)})
     hub.add("org/model", files | {"tokenizer.json": own.to_str().encode()})
-    tokens, symbols = model_tokens("org/model", "to be or not to be <s>" * 2)
-    assert [symbols[t] for t in tokens[:6]] == ["to", "be", "or", "[UNK]", "to", "be"]
-    assert symbols[4] == "<s>"
-    assert 4 not in tokens
-    assert most_frequent(tokens, 2, least=4).tolist() == [3, 0]
+    tokens = st.model_tokens("org/model", "to be or not to be <s>" * 2)
+    assert tokens[:6].tolist() == [0, 1, 2, 3, 0, 1]
+    assert own.token_to_id("<s>") not in tokens
+    assert st.most_frequent(tokens, 2, least=4).tolist() == [3, 0]
     with pytest.raises(ParameterError, match="3 are seen 4 times or more"):
-        most_frequent(tokens, 4, least=4)
+        st.most_frequent(tokens, 4, least=4)
 
 
 @pytest.mark.parametrize(
@@ -104,12 +84,12 @@ def test_a_text_is_put_in_the_models_own_tokens(hub):
 def test_a_model_without_a_tokenizer_says_so(hub, files, says):
     hub.add("org/model", single({EMBED: random_rows(30, 16)}) | files)
     with pytest.raises(SourceError, match=says):
-        model_tokens("org/model", "to be")
+        st.model_tokens("org/model", "to be")
 
 
 def test_words_lose_their_marks_and_no_letters():
-    assert words_of("He said: 'Tis o'er--my LORD!") == ["he", "said", "tis", "o'er--my", "lord"]
-    assert words_of(" -- ") == []
+    assert st.words_of("He said: 'Tis o'er--my LORD!") == ["he", "said", "tis", "o'er--my", "lord"]
+    assert st.words_of(" -- ") == []
 
 
 def test_windows_are_uniform_and_follow_seed_and_step():
@@ -124,49 +104,40 @@ def test_windows_are_uniform_and_follow_seed_and_step():
 
 
 def kl(tokens, other, n):
-    p, q = (n_gram_counts(t, n, 30).flatten() for t in (tokens, other))
+    p, q = (st.n_gram_counts(t, n, 30).flatten() for t in (tokens, other))
     p, q = p / p.sum(), (q + 0.01) / (q + 0.01).sum()
     return float((torch.xlogy(p, p) - p * q.log()).sum())
 
 
 def test_a_clone_keeps_its_n_grams_and_loses_the_next(letters):
-    two, three = clone(letters, 2), clone(letters, 3)
+    two, three = st.clone(letters, 2), st.clone(letters, 3)
     assert len(two) == len(letters)
     assert kl(letters, two, 2) < 0.02
     assert kl(letters, three, 3) < 0.1 < 0.3 < kl(letters, two, 3)
-    assert torch.equal(two, clone(letters, 2))
-    assert not torch.equal(two, clone(letters, 2, seed=1))
-    new = [float(innovation(t, 30, 1).norm()) for t in (letters, two)]
+    assert torch.equal(two, st.clone(letters, 2))
+    assert not torch.equal(two, st.clone(letters, 2, seed=1))
+    new = [float(st.innovation(t, 30, 1).norm()) for t in (letters, two)]
     assert new[1] < 0.35 * new[0]  # noise
 
 
 def test_a_clone_only_says_what_the_text_says():
     x = random_tokens(500, 5)
     circle = torch.cat([x, x[:2]])
-    assert ((n_gram_counts(clone(x, 3, 2000), 3, 5) > 0) <= (n_gram_counts(circle, 3, 5) > 0)).all()
-
-
-def test_twins_keep_the_text_and_halve_a_token():
-    text = random_tokens(6000, 6)
-    split = twins(text, [0, 3], 6)
-    back = torch.where(split == 6, 0, torch.where(split == 7, 3, split))
-    assert torch.equal(back, text)
-    assert float((split == 7).sum() / (text == 3).sum()) == pytest.approx(0.5, abs=0.06)
-    assert torch.equal(split, twins(text, [0, 3], 6))
-    assert not torch.equal(split, twins(text, [0, 3], 6, seed=1))
+    assert (
+        (st.n_gram_counts(st.clone(x, 3), 3, 5) > 0) <= (st.n_gram_counts(circle, 3, 5) > 0)
+    ).all()
 
 
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: characters("abc", 9), "3 different characters"),
-        (lambda: characters("", 2), "0 different characters"),
-        (lambda: bpe("a short text", 60), "of 60: the 12 characters of this text support"),
-        (lambda: bpe("", 60), "the 0 characters of this text support 1"),
-        (lambda: bpe(TEXT, 3), "4 or more"),
-        (lambda: clone(torch.tensor([0, 1]), 1), "n >= 2"),
-        (lambda: clone(torch.tensor([0, 1]), 3), "2 tokens: a clone keeps n-grams"),
-        (lambda: twins(torch.tensor([0, 1]), [0, 6], 6), "distinct tokens from 0 to 5"),
+        (lambda: st.characters("abc", 9), "3 different characters"),
+        (lambda: st.characters("", 2), "0 different characters"),
+        (lambda: st.bpe("a short text", 60), "of 60: the 12 characters of this text support"),
+        (lambda: st.bpe("", 60), "the 0 characters of this text support 1"),
+        (lambda: st.bpe(TEXT, 3), "4 or more"),
+        (lambda: st.clone(torch.tensor([0, 1]), 1), "n >= 2"),
+        (lambda: st.clone(torch.tensor([0, 1]), 3), "2 tokens: a clone keeps n-grams"),
     ],
 )
 def test_what_cannot_be_is_refused(make, says):

@@ -6,30 +6,18 @@ from itertools import product
 import pytest
 import torch
 
+from tokenspace import staircase as st
 from tokenspace.errors import ParameterError
-from tokenspace.staircase import (
-    FFN,
-    Attention,
-    arithmetic,
-    attention_terms,
-    context_ids,
-    cosine,
-    factorial,
-    label_ids,
-    length_three,
-    lowest_degree,
-    minmax,
-    modular,
-    order_terms,
-    predicted,
-    relative_error,
-    signature_tensor,
-    uniform,
-    velocity,
-)
-from tokenspace.staircase import pointer as pointer_task
+from tokenspace.staircase.signatures import context_ids
+from tokenspace.staircase.theory import uniform
 
-TASKS = [arithmetic("add", 5, 12), minmax(3), modular(4, 3, 6), length_three(3, 4), factorial(2)]
+TASKS = [
+    st.arithmetic("add", 5, 12),
+    st.minmax(3),
+    st.modular(4, 3, 6),
+    st.length_three(3, 4),
+    st.factorial(2),
+]
 
 
 def made(model, gammas=(0.3,), seeds=(0,)):
@@ -40,26 +28,26 @@ def made(model, gammas=(0.3,), seeds=(0,)):
 @pytest.mark.parametrize("sigma", ["z^2", "z^3", "silu", "gelu", "relu", "tanh"])
 @pytest.mark.parametrize("width", [None, 7])
 def test_ffn_terms_sum_to_autograd(task, sigma, width):
-    model = FFN(task.vocabulary, task.labels.shape[1], d=6, activation=sigma, width=width)
+    model = st.FFN(task.vocabulary, task.labels.shape[1], d=6, activation=sigma, width=width)
     params = made(model)
     label, model_part = (
-        sum(order_terms(model, params, t)) for t in (task, predicted(model, params, task))
+        sum(st.order_terms(model, params, t)) for t in (task, st.predicted(model, params, task))
     )
-    exact = velocity(model, params, task)
-    assert float(relative_error(label - model_part, exact).max()) < 1e-6
+    exact = st.velocity(model, params, task)
+    assert float(st.relative_error(label - model_part, exact).max()) < 1e-6
 
 
 @pytest.mark.parametrize("power", [2, 3, 4])
 def test_a_term_is_theorem_1s_multinomial_sum(power):
     """W^{m,k}(ν, β), k = `power`, C_k = 1, by literal enumeration of l and n_r."""
-    task = modular(3, 3, 5)
-    model = FFN(5, 5, d=4, activation=f"z^{power}")
+    task = st.modular(3, 3, 5)
+    model = st.FFN(5, 5, d=4, activation=f"z^{power}")
     params = made(model)
-    E, U = params["E"][0], params["U"][0][label_ids(task)]
+    E, U = params["E"][0], params["U"][0][st.label_ids(task)]
     contexts = context_ids(task).tolist()
     rate = task.weights @ task.counts[:, task.targets]
-    for m, term in enumerate(order_terms(model, params, task)):
-        phi = signature_tensor(task, m)
+    for m, term in enumerate(st.order_terms(model, params, task)):
+        phi = st.signature_tensor(task, m)
         for t, alpha in enumerate(task.targets.tolist()):
             total = torch.zeros(4, dtype=torch.float64)
             for beta in product(range(len(contexts)), repeat=m):
@@ -90,10 +78,10 @@ def test_erratum_d_how_often_order_m_occurs(K):
 
     Printed: (m+1)! S₂(K-1, m+1), which leaves out the ways with no factor E_α (l = 0).
     """
-    task = modular(3, 4, 4)
-    model = FFN(4, 4, d=1, activation=f"z^{K}")
+    task = st.modular(3, 4, 4)
+    model = st.FFN(4, 4, d=1, activation=f"z^{K}")
     ones = {name: torch.ones(1, 4, 1, dtype=torch.float64) for name in "EU"}
-    for m, term in enumerate(order_terms(model, ones, task)):
+    for m, term in enumerate(st.order_terms(model, ones, task)):
         ways = product(range(m + 1), repeat=K - 1)  # each other factor: E_α, or one of m contexts
         exact = [where for where in ways if set(range(1, m + 1)) <= set(where)]
         used = sum(0 in where for where in exact)
@@ -112,56 +100,58 @@ def test_erratum_d_changes_no_asymptotics(m):
 
 
 def test_orders_at_or_above_the_degree_vanish():
-    task = modular(4, 3, 6)
-    model = FFN(6, 6, d=5, activation="z^2")
-    assert float(order_terms(model, made(model), task)[2].abs().max()) < 1e-12
+    task = st.modular(4, 3, 6)
+    model = st.FFN(6, 6, d=5, activation="z^2")
+    assert float(st.order_terms(model, made(model), task)[2].abs().max()) < 1e-12
 
 
 def test_theorem_2_is_the_small_logit_limit():
-    task = arithmetic("add", 5, 12)
-    model = FFN(12, 12, d=16, activation="silu")
+    task = st.arithmetic("add", 5, 12)
+    model = st.FFN(12, 12, d=16, activation="silu")
     errors = []
     for gamma in (0.8, 1.2, 1.6):
         params = made(model, [gamma])
-        guess = sum(order_terms(model, params, uniform(task)))
-        exact = sum(order_terms(model, params, predicted(model, params, task)))
-        errors.append(float(relative_error(guess, exact)))
+        guess = sum(st.order_terms(model, params, uniform(task)))
+        exact = sum(st.order_terms(model, params, st.predicted(model, params, task)))
+        errors.append(float(st.relative_error(guess, exact)))
     assert errors[2] < errors[1] < errors[0] < 0.1
 
 
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("sigma", ["silu", "gelu"])
 def test_the_lowest_degree_form_is_the_taylor_term_in_e(order, sigma):
-    task = factorial(2)
-    model = FFN(task.vocabulary, task.labels.shape[1], d=6, activation=sigma, width=9)
+    task = st.factorial(2)
+    model = st.FFN(task.vocabulary, task.labels.shape[1], d=6, activation=sigma, width=9)
     params = made(model)
 
     def at(scale):
-        return velocity(model, params | {"E": scale * params["E"]}, task)
+        return st.velocity(model, params | {"E": scale * params["E"]}, task)
 
     h = 1e-4
     exact = at(0.0) if order == 0 else (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
-    assert float(relative_error(lowest_degree(model, params, task, order), exact)) < 1e-6
+    assert float(st.relative_error(st.lowest_degree(model, params, task, order), exact)) < 1e-6
 
 
 @pytest.mark.parametrize("sigma", ["relu", "tanh", "linear", "z^3"])
 def test_a_flat_activation_is_named(sigma):
-    task = arithmetic("add", 4, 9)
-    model = FFN(9, 9, d=4, activation=sigma)
+    task = st.arithmetic("add", 4, 9)
+    model = st.FFN(9, 9, d=4, activation=sigma)
     with pytest.warns(UserWarning, match=rf"'{sigma[0]}.*σ''\(0\) = 0"):
-        lowest_degree(model, made(model), task, 1)
+        st.lowest_degree(model, made(model), task, 1)
     with pytest.raises(ParameterError, match="order = 2: the lowest-degree form is written for"):
-        lowest_degree(model, made(model), task, 2)
+        st.lowest_degree(model, made(model), task, 2)
 
 
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("positions", [False, True])
-@pytest.mark.parametrize("task", [*TASKS, pointer_task(2, 2)], ids=lambda t: t.name)
+@pytest.mark.parametrize("task", [*TASKS, st.pointer(2, 2)], ids=lambda t: t.name)
 def test_attention_terms_sum_to_autograd(task, positions, residual):
-    model = Attention(task.vocabulary, task.labels.shape[1], task.length, 6, 4, positions, residual)
+    model = st.Attention(
+        task.vocabulary, task.labels.shape[1], task.length, 6, 4, positions, residual
+    )
     params = made(model, (0.3, 0.8), (0, 1))
-    found = sum(attention_terms(model, params, task).values())
-    assert float(relative_error(found, velocity(model, params, task)).max()) < 1e-6
+    found = sum(st.attention_terms(model, params, task).values())
+    assert float(st.relative_error(found, st.velocity(model, params, task)).max()) < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -173,19 +163,19 @@ def test_attention_terms_sum_to_autograd(task, positions, residual):
     ],
 )
 def test_proposition_1_and_its_exception(sigma, low, high):
-    task = arithmetic("add", 20)
-    model = FFN(200, 200, 128, sigma)
+    task = st.arithmetic("add", 20)
+    model = st.FFN(200, 200, 128, sigma)
     params = made(model, (0.3, 0.5, 0.8, 1.0), (0,))
-    found = cosine(velocity(model, params, task), lowest_degree(model, params, task, 0))
+    found = st.cosine(st.velocity(model, params, task), st.lowest_degree(model, params, task, 0))
     assert bool((found > torch.tensor(low)).all() & (found < torch.tensor(high)).all())
 
 
 def test_order_m_falls_with_d_as_proposition_1_says():
-    task, gamma, sizes = arithmetic("add", 8, 17), 0.8, [64, 256, 1024]
+    task, gamma, sizes = st.arithmetic("add", 8, 17), 0.8, [64, 256, 1024]
     ratios = []
     for d in sizes:
-        model = FFN(17, 17, d, "silu")
-        first, second = order_terms(model, made(model, [gamma], range(4)), task)
+        model = st.FFN(17, 17, d, "silu")
+        first, second = st.order_terms(model, made(model, [gamma], range(4)), task)
         ratios.append(float(second.norm() / first.norm()))
     found = math.log(ratios[-1] / ratios[0]) / math.log(sizes[-1] / sizes[0])
     assert found == pytest.approx(-gamma, abs=0.1)
@@ -193,24 +183,26 @@ def test_order_m_falls_with_d_as_proposition_1_says():
 
 @pytest.mark.parametrize("gamma", [0.5, 0.8])
 def test_the_error_of_order_0_falls_as_d_to_the_half_less_2_gamma(gamma):
-    task, sizes = factorial(), [64, 256]
+    task, sizes = st.factorial(), [64, 256]
     errors = []
     for d in sizes:
-        model = FFN(task.vocabulary, 15, d, "silu", 2 * d)
+        model = st.FFN(task.vocabulary, 15, d, "silu", 2 * d)
         params = made(model, [gamma], range(3))
-        guess = lowest_degree(model, params, task, 0)
-        errors.append(float(relative_error(guess, velocity(model, params, task), True).mean()))
+        guess = st.lowest_degree(model, params, task, 0)
+        errors.append(
+            float(st.relative_error(guess, st.velocity(model, params, task), True).mean())
+        )
     found = math.log(errors[1] / errors[0]) / math.log(sizes[1] / sizes[0])
     assert found == pytest.approx(0.5 - 2 * gamma, abs=0.15)
 
 
 def test_the_ode_at_initialization_is_order_0_at_small_gamma_only():
-    task = factorial()
-    model = FFN(task.vocabulary, 15, 64, "silu", 128)
+    task = st.factorial()
+    model = st.FFN(task.vocabulary, 15, 64, "silu", 128)
     params = made(model, (0.3, 0.8), range(3))
-    exact = velocity(model, params, task)
-    zero = lowest_degree(model, params, task, 0)
-    match, error = cosine(zero, exact, True), relative_error(zero, exact, True)
+    exact = st.velocity(model, params, task)
+    zero = st.lowest_degree(model, params, task, 0)
+    match, error = st.cosine(zero, exact, True), st.relative_error(zero, exact, True)
     assert float(match[:3].max()) <= 0.6
     assert float(match[3:].min()) >= 0.995
     assert float(error[3:].max()) <= 0.03

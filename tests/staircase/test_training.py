@@ -6,42 +6,24 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tokenspace import staircase as st
 from tokenspace.errors import ParameterError
-from tokenspace.staircase import (
-    FFN,
-    Attention,
-    CharGPT,
-    History,
-    Settings,
-    alignment,
-    arithmetic,
-    best_order,
-    block_losses,
-    cosine_gram,
-    factorial,
-    label_signature,
-    log_steps,
-    project,
-    pure,
-    train,
-    train_text,
-    variance_share,
-)
+from tokenspace.staircase.training import History, block_losses
 
-TASK = arithmetic("add", 4, 9)
-SMALL = FFN(9, 9, 8, "silu")
+TASK = st.arithmetic("add", 4, 9)
+SMALL = st.FFN(9, 9, 8, "silu")
 
 
 def fit(model, params, task, *, callback=None, checkpoint=None, **settings):
-    how = Settings(**settings)
-    return train(model, params, task, how, callback=callback, checkpoint=checkpoint)
+    how = st.Settings(**settings)
+    return st.train(model, params, task, how, callback=callback, checkpoint=checkpoint)
 
 
 def factorial_model(sigma="silu"):
-    return FFN(factorial().vocabulary, 15, 64, sigma, 128)
+    return st.FFN(st.factorial().vocabulary, 15, 64, sigma, 128)
 
 
-@pytest.mark.parametrize("model", [SMALL, Attention(9, 9, 2, 8, 4)])
+@pytest.mark.parametrize("model", [SMALL, st.Attention(9, 9, 2, 8, 4)])
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 @pytest.mark.parametrize("batch", [None, 5])
 def test_runs_together_are_runs_apart(model, optimizer, batch):
@@ -57,15 +39,15 @@ def test_runs_together_are_runs_apart(model, optimizer, batch):
 
 
 def test_batches_follow_each_runs_own_seed():
-    gpt, text = CharGPT(6, length=4, d=8, width=12, heads=2), torch.arange(500) ** 2 % 6
-    settings = Settings(3, batch=4, seeds=[0, 1, 0], logged=[3])
+    gpt, text = st.CharGPT(6, length=4, d=8, width=12, heads=2), torch.arange(500) ** 2 % 6
+    settings = st.Settings(3, batch=4, seeds=[0, 1, 0], logged=[3])
 
     def thrice(model):
         return {name: p.repeat(3, 1, 1) for name, p in model.init([0.5], [0]).items()}
 
     for found in (
-        train(SMALL, thrice(SMALL), TASK, settings),
-        train_text(gpt, thrice(gpt), text.repeat(3, 1), settings),
+        st.train(SMALL, thrice(SMALL), TASK, settings),
+        st.train_text(gpt, thrice(gpt), text.repeat(3, 1), settings),
     ):
         one, other, same = found.params["E"]
         assert torch.equal(one, same)
@@ -140,9 +122,9 @@ def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
         ),
         ({"params": SMALL.init([0.5], [0, 2])}, "start: "),
         ({"params": SMALL.init([0.5], [0, 1], torch.float64)}, "start: "),
-        ({"task": arithmetic("sub", 4, 9)}, "data: 'add .* there, 'sub"),
+        ({"task": st.arithmetic("sub", 4, 9)}, "data: 'add .* there, 'sub"),
         ({"task": replace(TASK, labels=TASK.labels.flip(0))}, "data: 'add .* there, 'add"),
-        ({"model": FFN(9, 9, 8, "gelu")}, 'model: "FFN.*silu.* there, "FFN.*gelu'),
+        ({"model": st.FFN(9, 9, 8, "gelu")}, 'model: "FFN.*silu.* there, "FFN.*gelu'),
     ],
 )
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path, changed, says):
@@ -174,7 +156,7 @@ def test_a_resume_that_logs_other_names_is_refused(tmp_path):
 
 
 def test_a_diverging_run_is_said_and_leaves_the_others_alone():
-    cubic = FFN(9, 9, 8, "z^3")
+    cubic = st.FFN(9, 9, 8, "z^3")
     params = cubic.init([0.3], [0, 1], torch.float64)
     params["E"][1] *= 8
     history = fit(cubic, params, TASK, steps=60, optimizer="sgd", lr=0.05)
@@ -186,7 +168,7 @@ def test_a_diverging_run_is_said_and_leaves_the_others_alone():
 
 
 def test_a_learning_rate_a_hundred_times_too_large_is_said():
-    model, task = factorial_model(), factorial()
+    model, task = factorial_model(), st.factorial()
     params = model.init([0.3, 0.8], [0])
     settings = {"steps": 60, "optimizer": "sgd"}
     usual, wild = (fit(model, params, task, lr=lr, **settings).diverged for lr in (1.0, 100.0))
@@ -213,7 +195,8 @@ def test_what_counts_as_diverged(losses, diverged):
 
 
 @pytest.mark.parametrize(
-    "model", [FFN(8, 9, 8), FFN(9, 10, 8), Attention(9, 9, 3, 8, 4), Attention(8, 9, 2, 8, 4)]
+    "model",
+    [st.FFN(8, 9, 8), st.FFN(9, 10, 8), st.Attention(9, 9, 3, 8, 4), st.Attention(8, 9, 2, 8, 4)],
 )
 def test_a_model_of_other_sizes_than_the_task_is_refused(model):
     """Else a token beyond one run's vocabulary would be read as the next run's first."""
@@ -257,7 +240,7 @@ def test_bad_settings_are_refused(changed, message):
 
 
 def test_block_losses_read_one_where_nothing_is_known():
-    task = factorial()
+    task = st.factorial()
     exact = (task.labels * 200 + 1e-300).log()[None]
     flat = torch.zeros_like(exact)
     known, none = (block_losses(x, task.labels, task.weights, task.blocks) for x in (exact, flat))
@@ -266,7 +249,7 @@ def test_block_losses_read_one_where_nothing_is_known():
 
 
 def test_a_block_never_fitted_has_no_step():
-    task = factorial()
+    task = st.factorial()
     model = factorial_model("linear")
     found = fit(model, model.init([0.8], [0]), task, steps=90, logged=range(0, 91, 10)).fitted()
     names = list(task.blocks)
@@ -275,7 +258,7 @@ def test_a_block_never_fitted_has_no_step():
 
 
 def test_log_steps_are_even_in_the_logarithm():
-    steps = log_steps(1000, 31)
+    steps = st.log_steps(1000, 31)
     assert steps[0] == 0
     assert steps[-1] == 1000
     assert steps == sorted(set(steps))
@@ -286,7 +269,7 @@ def test_log_steps_are_even_in_the_logarithm():
 @pytest.fixture(scope="module")
 def climbed():
     """γ .3, .8 x 3 seeds on FactorialTask, every step logged while block 0 is learned."""
-    model, task = factorial_model(), factorial()
+    model, task = factorial_model(), st.factorial()
     logged = [*range(130), *range(130, 901, 6)]
     return fit(model, model.init([0.3, 0.8], range(3)), task, steps=900, logged=logged)
 
@@ -299,9 +282,9 @@ def times(history, level=0.5):
 
 
 def test_small_initialization_climbs_order_by_order(climbed):
-    task = factorial()
-    raw = [label_signature(task, k) for k in range(3)]
-    order = best_order(climbed.embeddings, raw)
+    task = st.factorial()
+    raw = [st.label_signature(task, k) for k in range(3)]
+    order = st.best_order(climbed.embeddings, raw)
     for r in range(3, 6):
         seen = [int(v) for v in order[:, r].unique_consecutive() if v >= 0]
         assert seen == [0, 1, 2]
@@ -310,28 +293,30 @@ def test_small_initialization_climbs_order_by_order(climbed):
     assert float((t[:, 2] / t[:, 1]).min()) >= 2
     at = climbed.records["blocks"][:, :, 0].le(0.5).int().argmax(0)
     E = torch.stack([climbed.embeddings[i, r] for r, i in enumerate(at.tolist())])
-    share = variance_share(E, pure(task, 0))
+    share = st.variance_share(E, st.pure(task, 0))
     assert float(share[:3].max()) <= 0.15
     assert float(share[3:].min()) >= 0.8
-    zero = alignment(cosine_gram(E, True), cosine_gram(raw[0], True))
+    zero = st.alignment(st.cosine_gram(E, True), st.cosine_gram(raw[0], True))
     assert float(zero[3:].min()) >= 0.95
-    mixed = cosine_gram(
+    mixed = st.cosine_gram(
         raw[0][torch.randperm(27, generator=torch.Generator().manual_seed(0))], True
     )
-    assert float(alignment(cosine_gram(E, True), mixed).abs().max()) <= 0.3
+    assert float(st.alignment(st.cosine_gram(E, True), mixed).abs().max()) <= 0.3
 
 
 def test_a_linear_model_stops_at_order_0():
     model = factorial_model("linear")
-    history = fit(model, model.init([0.8], range(3)), factorial(), steps=900, logged=[0, 900])
+    history = fit(model, model.init([0.8], range(3)), st.factorial(), steps=900, logged=[0, 900])
     assert (history.losses[-1] - 2.0489).abs().max() < 0.005
 
 
 def test_embeddings_of_order_k_reach_level_k_and_no_further(climbed):
-    task, model = factorial(), factorial_model()
+    task, model = st.factorial(), factorial_model()
     for k, level in [(0, 2.0489), (1, 1.8292)]:
         params = {name: p[3:].clone() for name, p in climbed.params.items()}
-        params["E"][:, :27] = project(params["E"][:, :27], [pure(task, j) for j in range(k + 1)])
+        params["E"][:, :27] = st.project(
+            params["E"][:, :27], [st.pure(task, j) for j in range(k + 1)]
+        )
         history = fit(model, params, task, steps=900, lr=3e-3, freeze={"E": 0}, logged=[0, 900])
         assert (history.losses[-1] - level).abs().max() < 0.005
 
@@ -341,7 +326,7 @@ def test_frozen_embeddings_slow_the_next_block(climbed):
     done = times(climbed, 0.05)[3:, 0]  # block 0 fitted
     model = factorial_model()
     frozen = fit(
-        model, model.init([0.8], range(3)), factorial(), steps=900,
+        model, model.init([0.8], range(3)), st.factorial(), steps=900,
         logged=range(100, 901, 10), freeze={"E": done},
     )  # fmt: skip
     later = frozen.fitted()[:, 1]

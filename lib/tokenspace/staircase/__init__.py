@@ -12,15 +12,17 @@ from tokenspace.staircase.alignment import (
     span,
     variance_share,
 )
-from tokenspace.staircase.decoder import Decoder, DecoderShape
-from tokenspace.staircase.history import History, log_steps
-from tokenspace.staircase.language import CharGPT, attention_paths, train_text, twin_cosine
-from tokenspace.staircase.models import FFN, Attention, Scaled, activation, derivatives, runs
-from tokenspace.staircase.pretraining import DecoderSettings, TextSignatures, pretrain
+from tokenspace.staircase.decoder import (
+    Decoder,
+    DecoderSettings,
+    DecoderShape,
+    TextSignatures,
+    pretrain,
+)
+from tokenspace.staircase.language import CharGPT, attention_paths, train_text
+from tokenspace.staircase.models import FFN, Attention, runs
 from tokenspace.staircase.pythia import next_token_alignment, read_snapshots, revisions
 from tokenspace.staircase.signatures import (
-    additive_prediction,
-    context_ids,
     fourier,
     label_ids,
     label_signature,
@@ -30,7 +32,6 @@ from tokenspace.staircase.signatures import (
 from tokenspace.staircase.tasks import (
     BLOCKS,
     LAWS,
-    Task,
     arithmetic,
     best_loss,
     factorial,
@@ -42,15 +43,12 @@ from tokenspace.staircase.tasks import (
     pointer,
     prescribed,
 )
-from tokenspace.staircase.text import bpe, characters, clone, model_tokens, twins, words_of
+from tokenspace.staircase.text import bpe, characters, clone, even_windows, model_tokens, words_of
 from tokenspace.staircase.text_signatures import (
-    attention_path_signature,
     followers,
     innovation,
     most_frequent,
     n_gram_counts,
-    nearest_category,
-    order_score,
     prefix_bag_signature,
     text_signature,
     word_signature,
@@ -62,7 +60,6 @@ from tokenspace.staircase.theory import (
     order_terms,
     predicted,
     relative_error,
-    uniform,
     velocity,
 )
-from tokenspace.staircase.training import Settings, block_losses, train
+from tokenspace.staircase.training import Settings, log_steps, train

@@ -17,13 +17,10 @@ from torch import Tensor
 from tokenspace.errors import ParameterError
 from tokenspace.nn.checkpoint import named
 from tokenspace.nn.seeds import draw_windows, step_generator
-from tokenspace.staircase.history import History
-from tokenspace.staircase.kernels import linear, rows_of
-from tokenspace.staircase.models import Params, Shapes, Stacked, activation
+from tokenspace.staircase.models import Params, Shapes, Stacked, activation, linear, rows_of
+from tokenspace.staircase.text import even_windows, n_gram_codes, refuse_text
 from tokenspace.staircase.text_signatures import attention_path_signature, n_gram_law
-from tokenspace.staircase.training import Callback, Settings, train_runs
-
-TEXT = Settings(4000, lr=3e-3, batch=64)  # enough for one layer on a million characters
+from tokenspace.staircase.training import Callback, History, Settings, train_runs
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ def train_text(
     model: CharGPT,
     params: Params,
     texts: Int64[Tensor, "R n"],
-    settings: Settings = TEXT,
+    settings: Settings,
     *,
     n_grams: Sequence[int] = (),
     watched: int = 1024,
@@ -102,11 +99,15 @@ def train_text(
 
     Loss: nats a token over `watched` even windows. `n_grams` (1, 2, 3): "kl" is KL(model ‖ n-gram
     of the run's text) at the windows' last position, (S, R, len(n_grams)).
-    `settings` default to 4,000 steps of 64 windows at a rate of 3e-3.
     Raises `ParameterError` for settings without a batch, a text shorter than a window, tokens
     outside the vocabulary, or n-grams longer than a window and its next token.
     """
-    _refuse_misfit(model, texts, n_grams)
+    refuse_text(texts, model.length, model.vocabulary)
+    if not all(1 <= k <= model.length + 1 for k in n_grams):
+        raise ParameterError(
+            f"n_grams = {tuple(n_grams)}: windows of {model.length} tokens and the next one hold "
+            f"1 to {model.length + 1}."
+        )
     R, n = texts.shape
     seeds, batch = settings.seeds_of(R), settings.batch
     if len(params["E"]) != R or batch is None:
@@ -114,11 +115,10 @@ def train_text(
             f"{R} texts, {len(params['E'])} runs, batch = {batch}: a text a run, and the number of "
             "windows that a step draws."
         )
-    span = torch.arange(model.length + 1)
-    even = torch.linspace(0, n - model.length - 1, min(watched, n - model.length)).long()
-    seen = texts[:, even[:, None] + span].to(device)  # (R, watched, L + 1)
-    laws = [torch.stack([n_gram_law(t, k, model.vocabulary) for t in texts]) for k in n_grams]
-    laws = [law.to(device) for law in laws]
+    seen = even_windows(texts, model.length + 1, min(watched, n - model.length)).to(device)
+    laws = [
+        torch.stack([n_gram_law(t, k, model.vocabulary) for t in texts]).to(device) for k in n_grams
+    ]
 
     def windows(step: int) -> Tensor:
         drawn = [
@@ -144,31 +144,10 @@ def train_text(
     return train_runs(loss, params, log, settings, names, checkpoint=checkpoint, device=device)
 
 
-def _refuse_misfit(model: CharGPT, texts: Int64[Tensor, "R n"], n_grams: Sequence[int]) -> None:
-    n = texts.shape[1]
-    low, high = int(texts.min()) if n else 0, int(texts.max()) if n else 0
-    if n < model.length + 2 or low < 0 or high >= model.vocabulary:
-        raise ParameterError(
-            f"texts of {n:,} tokens, {low} to {high}: needs at least {model.length + 2} tokens for "
-            f"windows of {model.length}, all below the vocabulary of {model.vocabulary}."
-        )
-    if not all(1 <= k <= model.length + 1 for k in n_grams):
-        raise ParameterError(
-            f"n_grams = {tuple(n_grams)}: windows of {model.length} tokens and the next one hold "
-            f"1 to {model.length + 1}."
-        )
-
-
 def attention_paths(
     model: CharGPT, params: Params, windows: Int64[Tensor, "R B window"]
 ) -> tuple[Float64[Tensor, "R V V"], Float[Tensor, "R V d"]]:
-    """φ^attn of each run on its own windows of at most length + 1 tokens, and its rows W^O W^V w_α.
-
-    >>> model = CharGPT(5, length=3, d=8, width=8, heads=2)
-    >>> phi, rows = attention_paths(model, model.init([0.8], [0]), torch.tensor([[[0, 1, 2, 3]]]))
-    >>> phi.shape, rows.shape
-    (torch.Size([1, 5, 5]), torch.Size([1, 5, 8]))
-    """
+    """φ^attn of each run on its windows of at most length + 1 tokens; its rows W^O W^V w_α."""
     seen, labels = windows[..., :-1], windows[..., 1:].cpu()
     weights = model.attention(params, seen).mean(2).cpu()
     phi = [
@@ -176,18 +155,6 @@ def attention_paths(
         for A, x, y in zip(weights, seen.cpu(), labels, strict=True)
     ]
     return torch.stack(phi), params["E"] @ params["V"].mT @ params["O"].mT
-
-
-def twin_cosine(
-    E: Float[Tensor, "*batch rows d"], ids: Sequence[int], V: int
-) -> Float[Tensor, "*batch"]:
-    """Mean cosine between each of `ids` and its synonym's row, V + i.
-
-    >>> twin_cosine(torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 0.0]]), [0], 2).round().item()
-    1.0
-    """
-    own, other = E[..., list(ids), :], E[..., V : V + len(ids), :]
-    return torch.cosine_similarity(own, other, dim=-1).mean(-1)
 
 
 def _next_loss(logits: Tensor, windows: Tensor) -> Float[Tensor, " R"]:
@@ -199,9 +166,7 @@ def _kl(logits: Tensor, windows: Tensor, law: Tensor) -> Float64[Tensor, " R"]:
     """KL(model ‖ n-gram), mean over windows; the context is the windows' last n - 1 tokens."""
     V = logits.shape[-1]
     back = round(math.log(law.shape[1], V))
-    code = torch.zeros(windows.shape[:2], dtype=torch.int64, device=windows.device)
-    for j in range(back):
-        code = code * V + windows[..., windows.shape[-1] - back + j]
-    other = torch.gather(law, 1, code[..., None].expand(-1, -1, V))
+    code = n_gram_codes(windows[..., windows.shape[-1] - back :], back, V)  # (R, B, 1)
+    other = torch.gather(law, 1, code.expand(-1, -1, V))
     mine = logits.double().log_softmax(-1)
     return (mine.exp() * (mine - other.log())).sum(-1).mean(1)

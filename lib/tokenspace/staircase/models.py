@@ -3,11 +3,13 @@
 Yao, Hang and Xu (arXiv:2608.30315): f = U σ(Σ E_x) and attention alone. Ours: a hidden matrix W,
 the residual stream. Every matrix is drawn from N(0, d_in^(-2γ)); γ > 1/2 is small.
 A run's draws depend on its seed alone, so that runs trained together equal runs trained apart.
+Two gradients are written out where torch's own are slow.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -15,7 +17,6 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase.kernels import read_out, rows_of, sum_rows
 
 Params = dict[str, Tensor]
 Shapes = dict[str, tuple[int, int, int]]  # rows, columns and d_in of every matrix
@@ -32,15 +33,8 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
 
 
 def activation(name: str) -> Callable[[Tensor], Tensor]:
-    """σ by name: relu, gelu, silu, tanh, linear, or a monomial "z^K".
-
-    >>> activation("z^3")(torch.tensor(2.0)).item()
-    8.0
-    """
-    if name in ACTIVATIONS:
-        return ACTIVATIONS[name][0]
-    power = _power(name)
-    return lambda z: z**power
+    """σ by name: relu, gelu, silu, tanh, linear, or a monomial "z^K"."""
+    return _sigma(name)[0]
 
 
 def derivatives(name: str) -> tuple[float, ...]:
@@ -49,18 +43,22 @@ def derivatives(name: str) -> tuple[float, ...]:
     >>> derivatives("z^2"), derivatives("silu")
     ((0.0, 0.0, 2.0, 0.0), (0.0, 0.5, 0.5, 0.0))
     """
+    return _sigma(name)[1]
+
+
+def _sigma(name: str) -> tuple[Callable[[Tensor], Tensor], tuple[float, ...]]:
     if name in ACTIVATIONS:
-        return ACTIVATIONS[name][1]
-    power = _power(name)
-    return tuple(float(math.factorial(j)) if j == power else 0.0 for j in range(4))
+        return ACTIVATIONS[name]
+    if name[:2] != "z^" or not name[2:].isdigit() or int(name[2:]) < 1:
+        known = ", ".join(ACTIVATIONS)
+        raise ParameterError(f"activation {name!r} is unknown; take one of {known}, or 'z^K'.")
+    power = int(name[2:])
+    at_zero = (float(math.factorial(j)) if j == power else 0.0 for j in range(4))
+    return lambda z: z**power, tuple(at_zero)
 
 
 def runs(gammas: Sequence[float], seeds: Sequence[int]) -> list[tuple[float, int]]:
-    """(γ, seed) of each run along the leading axis: γ outermost.
-
-    >>> runs([0.3, 0.8], [0, 1])
-    [(0.3, 0), (0.3, 1), (0.8, 0), (0.8, 1)]
-    """
+    """(γ, seed) of each run along the leading axis: γ outermost."""
     return [(float(gamma), int(seed)) for gamma in gammas for seed in seeds]
 
 
@@ -77,9 +75,6 @@ class Stacked:
         """Parameters of runs γ × seeds, each matrix N(0, d_in^(-2γ)), stacked along axis 0.
 
         Drawn in float64, run after run. Raises `ParameterError` for γ not above 0, or for no run.
-
-        >>> FFN(2, 2, d=3).init([0.5], [0, 1])["E"].shape
-        torch.Size([2, 2, 3])
         """
         bad = [g for g in gammas if not g > 0 or math.isinf(g)]
         if bad or not gammas or not seeds:
@@ -135,10 +130,6 @@ class Attention(Stacked):
     """f = U O V Σ_s a_s h_s read at the last position; a = softmax(h_s^T K^T Q h_L / √d).
 
     h = E + positions P. Paper: no residual, norm, FFN, bias. `residual` adds h_L (ours).
-
-    >>> model = Attention(5, 3, length=2, d=4, d_k=2)
-    >>> model(model.init([0.8], [0, 1]), torch.tensor([[0, 1]])).shape
-    torch.Size([2, 1, 3])
     """
 
     vocabulary: int
@@ -176,34 +167,77 @@ class Attention(Stacked):
         return read_out(out, params["U"])
 
 
-@dataclass(frozen=True)
-class Scaled:
-    """An FFN on rows "scale" times E: freeze E, and only the length of its rows is learned.
+Model = FFN | Attention
 
-    >>> model = Scaled(FFN(5, 3, d=4))
-    >>> model(model.init([0.5], [0]), torch.tensor([[0, 1]])).shape
-    torch.Size([1, 1, 3])
+
+def rows_of(table: Float[Tensor, "R V d"], index: Sequences) -> Float[Tensor, "R N L d"]:
+    """table[r, index[r]], or table[r, index] when the index has no leading run axis."""
+    R, V, _ = table.shape
+    return F.embedding(index + _starts(R, V, index)[:, :, None], table.flatten(0, 1))
+
+
+def sum_rows(table: Float[Tensor, "R V d"], index: Sequences) -> Float[Tensor, "R N d"]:
+    """Σ_i table[r, x_i]: a bag of rows, so that no (R, N, L, d) is stored."""
+    return _Sums.apply(table, index)
+
+
+def linear(h: Float[Tensor, "R B L d"], W: Float[Tensor, "R m d"]) -> Float[Tensor, "R B L m"]:
+    """W h at every place: one product a run, not one a window."""
+    return (h.flatten(1, 2) @ W.mT).unflatten(1, h.shape[1:3])
+
+
+def read_out(h: Float[Tensor, "R N d"], U: Float[Tensor, "R K d"]) -> Float[Tensor, "R N K"]:
+    """h U^T, stored as (R, K, N): a softmax over few labels is slow where they lie side by side."""
+    return _ReadOut.apply(h, U)
+
+
+class _ReadOut(torch.autograd.Function):
+    """h's gradient stored as h is: torch's own is stored the other way, and slows what follows."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, U: Tensor) -> Tensor:
+        ctx.save_for_backward(h, U)
+        return (U @ h.mT).mT
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        h, U = ctx.saved_tensors
+        return grad @ U, grad.mT @ h
+
+
+class _Sums(torch.autograd.Function):
+    """The gradient of a row is the sum of the gradients of the bags that hold it: a bag as well.
+
+    torch's own backward sorts the tokens of all runs again, and adds in one at a time.
     """
 
-    model: FFN
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, index: Tensor) -> Tensor:
+        R, V, _ = table.shape
+        ctx.save_for_backward(index)
+        ctx.V = V
+        flat = index + _starts(R, V, index)[:, :, None]
+        sums = F.embedding_bag(flat.flatten(0, 1), table.flatten(0, 1), mode="sum")
+        return sums.unflatten(0, flat.shape[:2])
 
-    def init(
-        self, gammas: Sequence[float], seeds: Sequence[int], dtype: torch.dtype = torch.float32
-    ) -> Params:
-        """The FFN's parameters, and "scale" (R, 1, 1), which is 1."""
-        params = self.model.init(gammas, seeds, dtype)
-        return params | {"scale": torch.ones(len(params["E"]), 1, 1, dtype=dtype)}
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (index,) = ctx.saved_tensors
+        R, N, _ = grad.shape
+        L = index.shape[-1]
+        tokens = index.reshape(-1, N * L)  # one row, or one a run
+        bag = tokens.argsort(dim=1, stable=True) // L
+        times = torch.zeros(len(tokens), ctx.V, dtype=torch.int64, device=index.device)
+        times.scatter_add_(1, tokens, torch.ones_like(tokens))
+        first = times.cumsum(1) - times
+        found = F.embedding_bag(
+            (bag + _starts(R, N, index)).flatten(),
+            grad.reshape(R * N, -1),
+            (first + _starts(R, N * L, index)).flatten(),
+            mode="sum",
+        )
+        return found.unflatten(0, (R, ctx.V)), None
 
-    def __call__(self, params: Params, sequences: Sequences) -> Float[Tensor, "R N K"]:
-        """Logits."""
-        return self.model(params, sequences)
 
-
-Model = FFN | Attention | Scaled
-
-
-def _power(name: str) -> int:
-    if name[:2] != "z^" or not name[2:].isdigit() or int(name[2:]) < 1:
-        known = ", ".join(ACTIVATIONS)
-        raise ParameterError(f"activation {name!r} is unknown; take one of {known}, or 'z^K'.")
-    return int(name[2:])
+def _starts(R: int, size: int, like: Tensor) -> Int64[Tensor, "R 1"]:
+    return torch.arange(0, R * size, size, device=like.device)[:, None]

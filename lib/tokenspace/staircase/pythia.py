@@ -4,8 +4,6 @@ Public checkpoints repeat and swap steps (EleutherAI/pythia, issues 83, 195, 203
 tables are hashed and compared before anything is drawn. Ours, after arXiv:2608.30315, section 5.
 """
 
-import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +13,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from tokenspace.errors import ParameterError, SourceError, TableError, TokenspaceError
+from tokenspace.nn.checkpoint import digest
 from tokenspace.sources import EmbeddingTable, check_rows, load_table
-from tokenspace.sources.table import ROWS_AT_ONCE
 from tokenspace.staircase.alignment import alignment, cosine_gram
 
 STEPS = (0, *(2**k for k in range(10)), *range(1000, 143_001, 1000))  # that Pythia publishes
@@ -118,8 +116,7 @@ def _drop_repeats(found: dict[int, EmbeddingTable], dropped: dict[int, str]) -> 
     """Moves steps with equal bytes from `found` to `dropped`; flags equal ones at the start."""
     by_hash: dict[str, list[int]] = {}
     for step, table in found.items():
-        raw = table.rows.contiguous().flatten().view(torch.uint8).numpy()
-        by_hash.setdefault(hashlib.sha256(raw.data).hexdigest(), []).append(step)
+        by_hash.setdefault(digest(table.rows), []).append(step)
     flags = {}
     for sha, same in by_hash.items():
         if len(same) > 1 and same == list(found)[: len(same)] and same[-1] <= EARLY:
@@ -129,7 +126,7 @@ def _drop_repeats(found: dict[int, EmbeddingTable], dropped: dict[int, str]) -> 
             for step in same:
                 others = ", ".join(str(s) for s in same if s != step)
                 dropped[step] = (
-                    f"the same bytes (sha256 {sha[:12]}) as at step {others}: at most one of them "
+                    f"the same bytes (sha256 {sha}) as at step {others}: at most one of them "
                     f"is right. Leave out those that you know to be wrong."
                 )
     for step in dropped.keys() & found.keys():
@@ -142,7 +139,9 @@ def _flag_unrelated(steps: list[int], tables: list[EmbeddingTable], flags: dict[
     later = [i for i, s in enumerate(steps) if 0 < s <= EARLY and s not in flags]
     if not later or steps[0] != 0:
         return
-    share = _share_of_unrelated(tables[0].rows, tables[later[0]].rows)
+    a, b = tables[0].rows, tables[later[0]].rows
+    unrelated = torch.hypot(_length(a), _length(b))  # distance of two tables of these lengths
+    share = float(_length(a - b) / unrelated)
     if share >= INDEPENDENT:
         flags[steps[later[0]]] = (
             f"{share:.2f} of the distance from step 0 that an unrelated initialization has: this "
@@ -152,7 +151,7 @@ def _flag_unrelated(steps: list[int], tables: list[EmbeddingTable], flags: dict[
 
 def _flag_jumps(steps: list[int], tables: list[EmbeddingTable], flags: dict[int, str]) -> None:
     """Steps whose median row norm lies outside that of both neighbours."""
-    norms = [_median_norm(t.rows) for t in tables]
+    norms = [float(_length(t.rows, dim=1).median()) for t in tables]
     for before, at, after, step in zip(norms, norms[1:], norms[2:], steps[1:], strict=False):
         low, high = min(before, after), max(before, after)
         if not low * (1 - JUMP) <= at <= high * (1 + JUMP):
@@ -160,15 +159,5 @@ def _flag_jumps(steps: list[int], tables: list[EmbeddingTable], flags: dict[int,
             flags[step] = f"{flags[step]}; {told}" if step in flags else told
 
 
-def _median_norm(rows: Float[Tensor, "n d"]) -> float:
-    return float(torch.cat([b.double().norm(dim=1) for b in rows.split(ROWS_AT_ONCE)]).median())
-
-
-def _share_of_unrelated(a: Float[Tensor, "n d"], b: Float[Tensor, "n d"]) -> float:
-    """‖a - b‖ as a share of the distance that two unrelated tables of their lengths have."""
-    apart = own = 0.0
-    for x, y in zip(a.split(ROWS_AT_ONCE), b.split(ROWS_AT_ONCE), strict=True):
-        x, y = x.double(), y.double()
-        apart += float((x - y).square().sum())
-        own += float(x.square().sum() + y.square().sum())
-    return math.sqrt(apart / own)
+def _length(rows: Float[Tensor, "n d"], dim: int | None = None) -> Tensor:
+    return torch.linalg.vector_norm(rows, dim=dim, dtype=torch.float64)

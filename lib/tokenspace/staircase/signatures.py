@@ -19,22 +19,12 @@ LARGEST = 2**27  # entries of one signature, 1 GiB
 
 
 def label_ids(task: Task) -> Int64[Tensor, " K"]:
-    """Labels that occur: the signatures' label axis.
-
-    >>> from tokenspace.staircase import arithmetic
-    >>> label_ids(arithmetic("add", 2)).tolist()
-    [2, 3, 4]
-    """
+    """Labels that occur: the signatures' label axis."""
     return (task.labels > 0).any(0).nonzero()[:, 0]
 
 
 def context_ids(task: Task) -> Int64[Tensor, " C"]:
-    """Tokens that stand beside a target: the signatures' context axes.
-
-    >>> from tokenspace.staircase import factorial
-    >>> context_ids(factorial(2)).tolist()
-    [8, 9, 10, 11]
-    """
+    """Tokens that stand beside a target: the signatures' context axes."""
     target = torch.isin(task.sequences, task.targets)
     others = target.sum(1, keepdim=True) - target.long() > 0  # a target stands elsewhere in the row
     return task.sequences[others].unique()
@@ -56,12 +46,7 @@ def signature_tensor(task: Task, order: int) -> Float64[Tensor, "T K *contexts"]
 
 
 def label_signature(task: Task, order: int) -> Float64[Tensor, "T features"]:
-    """`signature_tensor`, one flat row a target.
-
-    >>> from tokenspace.staircase import arithmetic
-    >>> label_signature(arithmetic("add", 2), 0).tolist()
-    [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
-    """
+    """`signature_tensor`, one flat row a target."""
     return signature_tensor(task, order).flatten(1)
 
 
@@ -71,10 +56,6 @@ def pure(task: Task, order: int) -> Float64[Tensor, "T features"]:
     Hoeffding's interaction, taken at each set J of context places and laid side by side: order 1
     is P(y, c | v) - P(y | v) P(c). Contexts are taken as independent, with their law over all
     targets. Ours.
-
-    >>> from tokenspace.staircase import factorial
-    >>> pure(factorial(), 1).shape  # two places, 15 labels, 6 context tokens
-    torch.Size([27, 180])
     """
     _check_order(task, order)
     labels, tokens = task.labels[:, label_ids(task)], context_ids(task)
@@ -93,36 +74,12 @@ def pure(task: Task, order: int) -> Float64[Tensor, "T features"]:
 
 
 def fourier(task: Task, k: int) -> Float64[Tensor, "T K"]:
-    """h_α = φ^{y;1}_α c_k, c_k(j) = cos(2πkj/p), j numbering the p context tokens. k = 0: order 0.
-
-    >>> from tokenspace.staircase import arithmetic, cosine_gram
-    >>> gram = cosine_gram(fourier(arithmetic("mod", 8), 2))  # cos(2π·2(a - b)/8)
-    >>> [round(abs(float(x)), 6) for x in gram[0, :3]]
-    [1.0, 0.0, 1.0]
-    """
+    """h_α = φ^{y;1}_α c_k, c_k(j) = cos(2πkj/p), j of p context tokens. k = 0: order 0."""
     phi = signature_tensor(task, 1)  # (T, K, p)
     p = phi.shape[2]
     if not 0 <= k <= p // 2:
         raise ParameterError(f"k = {k}: {p} context tokens have components 0 to {p // 2}.")
     return phi @ torch.cos(2 * math.pi * k * torch.arange(p, dtype=torch.float64) / p)
-
-
-def additive_prediction(task: Task) -> Int64[Tensor, " N"]:
-    """argmax of Σ_i φ^{y;0}_{x_i} for each sequence: what order 0 alone answers (min-max: all).
-
-    Raises `ParameterError` when a sequence holds a token that is no target.
-
-    >>> from tokenspace.staircase import minmax
-    >>> task = minmax(5)
-    >>> bool((additive_prediction(task) == task.labels.argmax(1)).all())
-    True
-    """
-    outside = task.sequences[~torch.isin(task.sequences, task.targets)].unique()
-    if len(outside):
-        raise ParameterError(f"tokens {outside.tolist()} are no targets; add them to `targets`.")
-    phi = torch.zeros(task.vocabulary, len(label_ids(task)), dtype=torch.float64)
-    phi[task.targets] = label_signature(task, 0)
-    return label_ids(task)[phi[task.sequences].sum(1).argmax(1)]
 
 
 def _check_order(task: Task, order: int) -> None:
@@ -134,8 +91,8 @@ def _check_order(task: Task, order: int) -> None:
     entries = len(task.targets) * len(label_ids(task)) * len(context_ids(task)) ** order
     if entries > LARGEST:
         raise ParameterError(
-            f"order {order} of {task.name} has {entries:,} entries, more than {LARGEST:,}; "
-            f"take fewer targets or a lower order."
+            f"order {order} of {task.name} has {entries:,} entries, more than {LARGEST:,}; take "
+            "fewer targets or a lower order."
         )
 
 
@@ -147,10 +104,7 @@ def _joint(
 ) -> Float64[Tensor, "T K *contexts"]:
     """P(y, x_J | x_I = α) averaged over places (I, J), weighted by how often α stands at I."""
     T, C, order = len(task.targets), len(tokens), len(places[0][1])
-    target = torch.full((task.vocabulary,), -1)
-    target[task.targets] = torch.arange(T)
-    context = torch.full((task.vocabulary,), -1)
-    context[tokens] = torch.arange(C)
+    target, context = (place_of(ids, task.vocabulary) for ids in (task.targets, tokens))
     rows = torch.zeros(T * C**order, labels.shape[1], dtype=torch.float64)
     for i, J in places:
         at = target[task.sequences[:, i]]
@@ -168,6 +122,17 @@ def _joint(
         )
     joint = (rows / mass[:, None, None]).movedim(1, -1)  # (T, K, C^m)
     return joint.reshape(T, -1, *[C] * order)  # (T, K, C, ..., C)
+
+
+def place_of(ids: Int64[Tensor, " n"], V: int, missing: int = -1) -> Int64[Tensor, " V"]:
+    """Where each of V tokens stands among `ids`; `missing` for one that doesn't.
+
+    >>> place_of(torch.tensor([3, 1]), 4).tolist()
+    [-1, 1, -1, 0]
+    """
+    place = torch.full((V,), missing)
+    place[ids] = torch.arange(len(ids))
+    return place
 
 
 def _context_law(

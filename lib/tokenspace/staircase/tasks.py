@@ -38,14 +38,6 @@ class Task:
     ordered: bool = False
     blocks: dict[str, slice] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        low, high = int(self.sequences.min()), int(self.sequences.max())
-        if low < 0 or high >= self.vocabulary:
-            raise ParameterError(
-                f"{self.name}: tokens {low} to {high} don't fit a vocabulary of "
-                f"{self.vocabulary}; it needs at least {high + 1}."
-            )
-
     @property
     def length(self) -> int:
         """L, tokens in a sequence."""
@@ -76,12 +68,7 @@ class Task:
 
 
 def best_loss(task: Task, known: Int64[Tensor, "N features"]) -> float:
-    """H(y | known features of X) in nats: the least cross entropy of a model that sees only them.
-
-    >>> task = arithmetic("add", 2)
-    >>> round(best_loss(task, task.sequences[:, :1]), 4)  # the second summand is one bit
-    0.6931
-    """
+    """H(y | known features of X), nats: the least cross entropy of who sees only them."""
     labels, weights = _grouped(task, known.unique(dim=0, return_inverse=True)[1])
     return float(weights @ torch.special.entr(labels).sum(1))
 
@@ -98,11 +85,7 @@ def _grouped(
 
 
 def label_law(kind: str) -> Float64[Tensor, " 51"]:
-    """p_a on {0, ..., 50} of Task 1: uniform, normal(25, 1), Poisson(10), exp(-5y), renormalized.
-
-    >>> round(float(label_law("poisson") @ torch.arange(51).double()), 3)  # its mean
-    10.0
-    """
+    """p_a on 0..50 of Task 1: uniform, normal(25, 1), Poisson(10), exp(-5y), renormalized."""
     y = torch.arange(51, dtype=torch.float64)
     logs = {
         "uniform": torch.zeros_like(y),
@@ -115,17 +98,13 @@ def label_law(kind: str) -> Float64[Tensor, " 51"]:
     return logs[kind].softmax(0)
 
 
-def prescribed(kind: str, seed: int = 0, vocabulary: int = 200) -> Task:
-    """Task 1: (a, x1, x2), a = 100, x in {0, ..., 50}; each label drawn once from p_a.
-
-    >>> prescribed("normal").sequences.shape
-    torch.Size([2601, 3])
-    """
+def prescribed(kind: str, seed: int = 0) -> Task:
+    """Task 1: (a, x1, x2), a = 100, x in {0, ..., 50}; each label drawn once from p_a."""
     x = torch.cartesian_prod(torch.arange(51), torch.arange(51))
     sequences = torch.cat([torch.full((len(x), 1), 100), x], dim=1)
     g = torch.Generator().manual_seed(seed)
     drawn = torch.multinomial(label_law(kind), len(x), replacement=True, generator=g)
-    return _hard(f"label law {kind}", sequences, drawn, vocabulary, torch.tensor([100]))
+    return _hard(f"label law {kind}", sequences, drawn, 200, torch.tensor([100]))
 
 
 def arithmetic(
@@ -150,33 +129,24 @@ def arithmetic(
 
 
 def modular(N: int, L: int, vocabulary: int | None = None) -> Task:
-    """1 + (x1 + ... + xL) mod N over all N^L sequences of {1, ..., N}, as weighted multisets.
-
-    >>> task = modular(3, 3)
-    >>> len(task.weights), round(float(task.weights.sum()), 12)
-    (10, 1.0)
-    """
+    """1 + (x1 + ... + xL) mod N over all N^L sequences of {1, ..., N}, as weighted multisets."""
     rows = torch.combinations(torch.arange(1, N + 1), r=L, with_replacement=True).reshape(-1, L)
     task = _hard(f"mod, L={L}", rows, 1 + rows.sum(1) % N, vocabulary, torch.arange(1, N + 1))
     orderings = math.lgamma(L + 1) - torch.lgamma(task.counts + 1).sum(1)  # log L!/Πn!
     return replace(task, weights=torch.exp(orderings - L * math.log(N)))
 
 
-def parity(rows: int = 10_000, seed: int = 0, vocabulary: int = 61) -> Task:
-    """Task 3: an anchor a of {11..20} placed uniformly among 7 noise tokens {21..60}; y = a mod 2.
-
-    >>> parity(100).targets.tolist()
-    [11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
-    """
+def parity(rows: int = 10_000, seed: int = 0) -> Task:
+    """Task 3: an anchor a of {11..20} somewhere among 7 noise tokens of {21..60}; y = a mod 2."""
     g = torch.Generator().manual_seed(seed)
     sequences = torch.randint(21, 61, (rows, 8), generator=g)
     anchor = torch.randint(11, 21, (rows,), generator=g)
     sequences[torch.arange(rows), torch.randint(8, (rows,), generator=g)] = anchor
-    task = _hard("parity", sequences, anchor % 2, vocabulary, torch.arange(11, 21))
+    task = _hard("parity", sequences, anchor % 2, 61, torch.arange(11, 21))
     return replace(task, ordered=True)
 
 
-def minmax(N: int, vocabulary: int | None = None) -> Task:
+def minmax(N: int) -> Task:
     """(c, x1, x2), x in {1..N}: c = N+1 asks for the larger, c = N+2 for the smaller.
 
     >>> minmax(2).labels.argmax(1).tolist()
@@ -185,21 +155,17 @@ def minmax(N: int, vocabulary: int | None = None) -> Task:
     rows = torch.cartesian_prod(torch.arange(N + 1, N + 3), *[torch.arange(1, N + 1)] * 2)
     c, a, b = rows.T
     y = torch.where(c == N + 1, torch.maximum(a, b), torch.minimum(a, b))
-    return _hard("min-max", rows, y, vocabulary or N + 3, torch.arange(1, N + 3))
+    return _hard("min-max", rows, y, N + 3, torch.arange(1, N + 3))
 
 
-def length_three(A: int = 20, X: int = 40, vocabulary: int | None = None) -> Task:
+def length_three(A: int = 20, X: int = 40) -> Task:
     """Task 4: (a1, a2, x), a in {1..A}, x in {A+1..A+X}; y = (a1 + a2 + x) mod X.
 
     When A is a multiple of X order 1 is blank (erratum f).
-
-    >>> length_three(2, 3).sequences.shape
-    torch.Size([12, 3])
     """
     anchors, others = torch.arange(1, A + 1), torch.arange(A + 1, A + X + 1)
     rows = torch.cartesian_prod(anchors, anchors, others)
-    size = vocabulary or A + X + 1
-    return _hard("length three", rows, rows.sum(1) % X, size, torch.arange(1, A + X + 1))
+    return _hard("length three", rows, rows.sum(1) % X, A + X + 1, torch.arange(1, A + X + 1))
 
 
 def factorial(
@@ -210,9 +176,8 @@ def factorial(
     The blocks of `BLOCKS` are mixed in proportion to `weights`; a dropped or weightless block has
     no labels. Tokens: v = q^2 a + q b + c, then c1, then c2, so that a sum knows the place.
 
-    >>> task = factorial()
-    >>> task.sequences.shape, task.labels.shape, round(task.entropy, 4)
-    (torch.Size([243, 3]), torch.Size([243, 15]), 1.6094)
+    >>> factorial().labels.shape
+    torch.Size([243, 15])
     """
     unknown = [name for name in drop if name not in BLOCKS]
     if unknown or len(weights) != len(BLOCKS) or min(weights) < 0:
@@ -233,19 +198,14 @@ def pointer(slots: int = 4, values: int = 4) -> Task:
     """Ours, for attention: y is one of a | the value in slot b, for the last token v = (a, b).
 
     Before v stands one token a slot, (slot, value); 16 + 16 tokens by default.
-
-    >>> task = pointer()
-    >>> task.vocabulary, task.sequences.shape, round(task.entropy, 4)
-    (32, torch.Size([4096, 5]), 0.6931)
     """
     n = values * slots
     rows = torch.cartesian_prod(*[torch.arange(values)] * (slots + 1), torch.arange(slots))
     held, a, b = rows[:, :slots], rows[:, slots], rows[:, slots + 1]
     context = n + values * torch.arange(slots) + held
     sequences = torch.cat([context, (slots * a + b)[:, None]], dim=1)
-    pointed = held.gather(1, b[:, None])[:, 0]
-    named = {"a": a, "pointed": pointed}
-    task = _mixed("pointer", sequences, named, {"a": 1.0, "pointed": 1.0}, values, n)
+    named = {"a": a, "pointed": held.gather(1, b[:, None])[:, 0]}
+    task = _mixed("pointer", sequences, named, dict.fromkeys(named, 1.0), values, n)
     return replace(task, ordered=True)
 
 
@@ -256,11 +216,11 @@ def _hard(
     vocabulary: int | None,
     targets: Int64[Tensor, " T"],
 ) -> Task:
-    V = max(200, int(y.max()) + 1, int(sequences.max()) + 1) if vocabulary is None else vocabulary
-    if int(y.max()) >= V:
+    least = max(int(y.max()), int(sequences.max())) + 1
+    V = max(200, least) if vocabulary is None else vocabulary
+    if least > V:
         raise ParameterError(
-            f"{name}: label {int(y.max())} doesn't fit a vocabulary of {V}; "
-            f"it needs at least {int(y.max()) + 1}."
+            f"{name}: tokens and labels don't fit a vocabulary of {V}; it needs at least {least}."
         )
     labels = F.one_hot(y, V).double()  # (N, V)
     weights = torch.full((len(y),), 1 / len(y), dtype=torch.float64)
@@ -276,11 +236,11 @@ def _mixed(
     targets: int,
 ) -> Task:
     """The label is the value of one block, mod q, the block drawn by `mix`; q labels a block."""
-    total, n = sum(mix.values()), len(sequences)
+    total = sum(mix.values())
     labels, blocks = [], {}
     for place, (block, weight) in enumerate(mix.items()):
         labels.append(F.one_hot(values[block] % q, q).double() * (weight / total))  # (N, q)
         blocks[block] = slice(q * place, q * place + q)
-    weights = torch.full((n,), 1 / n, dtype=torch.float64)
+    weights = torch.full((len(sequences),), 1 / len(sequences), dtype=torch.float64)
     V, ids = int(sequences.max()) + 1, torch.arange(targets)
     return Task(name, sequences, torch.cat(labels, dim=1), weights, V, ids, blocks=blocks)

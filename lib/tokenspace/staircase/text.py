@@ -1,10 +1,9 @@
-"""Texts as tokens: characters, byte pairs, words, a model's own; and texts made of a text's tokens.
+"""Texts as tokens: characters, byte pairs, words, a model's own; windows and clones of a text.
 
-Ours: Markov clones, which stand beside every claim on text, and twins, tokens split into synonyms.
+Ours: Markov clones, which stand beside every claim on text.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +15,11 @@ from torch import Tensor
 from tokenspace.errors import ParameterError
 from tokenspace.sources import load_tokenizer
 
+Tokens = Int64[Tensor, " n"]  # of a text
 REST = "\ufffd"  # stands for the characters too rare to have a token
 
 
-def characters(text: str, size: int = 32) -> tuple[Int64[Tensor, " n"], list[str]]:
+def characters(text: str, size: int = 32) -> tuple[Tokens, list[str]]:
     """Tokens of the lower-cased text and their symbols: the `size` - 1 commonest, then "?".
 
     White space is one blank. Raises `ParameterError` for more symbols than the text has.
@@ -40,17 +40,13 @@ def characters(text: str, size: int = 32) -> tuple[Int64[Tensor, " n"], list[str
     return torch.tensor([place.get(s, size - 1) for s in squeezed]), [*symbols, "?"]
 
 
-def bpe(text: str, size: int = 200) -> tuple[Int64[Tensor, " n"], list[str]]:
+def bpe(text: str, size: int = 200) -> tuple[Tokens, list[str]]:
     """Byte pairs trained on the lower-cased text, as `characters`: tokens and `size` symbols.
 
     White space is one blank, which begins a word's first token. At most half of the symbols are
     the text's alphabet, its commonest characters; the last stands for all others. Symbols are in
     the order of their counts. Raises `ParameterError` for more symbols than the text's pairs
     support, each seen twice or more.
-
-    >>> tokens, symbols = bpe("to be, or not to be, or not", 16)
-    >>> "".join(symbols[t] for t in tokens)
-    'to be, or not to be, or not'
     """
     squeezed = _squeezed(text)
     if size < 4:
@@ -79,50 +75,34 @@ def bpe(text: str, size: int = 200) -> tuple[Int64[Tensor, " n"], list[str]]:
     return order.argsort()[ids], symbols
 
 
-def model_tokens(
-    model: str | Path, text: str, revision: str | None = None
-) -> tuple[Int64[Tensor, " n"], list[str]]:
-    """The text in a published model's own tokens, and every token's string by id.
+def model_tokens(model: str | Path, text: str) -> Tokens:
+    """The text in a published model's own tokens; `model` is as in `load_tokenizer`.
 
-    `model` is as in `load_tokenizer`. What looks like a special token in the text is read as text.
-    Raises `SourceError` when the model has no tokenizer.
-
-    >>> tokens, symbols = model_tokens("minilm", "to be")
-    >>> [symbols[t] for t in tokens]
-    ['to', 'be']
+    What looks like a special token in the text is read as text. Raises `SourceError` when the model
+    has no tokenizer.
     """
-    tokenizer = load_tokenizer(model, revision=revision)
+    tokenizer = load_tokenizer(model)
     tokenizer.encode_special_tokens = True
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    ids = tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
-    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-    symbols = [""] * (max(vocabulary.values()) + 1)
-    for symbol, i in vocabulary.items():
-        symbols[i] = symbol
-    return torch.tensor(ids, dtype=torch.int64), symbols
+    encoded = tokenizer.encode_batch_fast([text], add_special_tokens=False)[0]
+    return torch.tensor(encoded.ids, dtype=torch.int64)
 
 
 def words_of(text: str) -> list[str]:
-    """The lower-cased words of a text in reading order, without the marks around them.
-
-    >>> words_of("Two, or 'three' -- O!")
-    ['two', 'or', 'three', 'o']
-    """
+    """The lower-cased words of a text in reading order, without the marks around them."""
     found = (w.strip(".,;:!?\"'()[]-_") for w in text.lower().split())
     return [w for w in found if w]
 
 
-def clone(
-    tokens: Int64[Tensor, " n"], n: int, length: int | None = None, seed: int = 0
-) -> Int64[Tensor, " length"]:
+def clone(tokens: Tokens, n: int, seed: int = 0) -> Tokens:
     """A text of the corpus's own n-gram Markov chain: n = 2 bigrams, 3 trigrams. Ours.
 
     Each token is drawn as what followed a random occurrence of the last n - 1 (the corpus taken
     as a circle). A claim about order k must fail on the clone of order k - 1, n = k + 1.
 
-    >>> clone(torch.tensor([0, 1, 2]), 2, 5).diff().remainder(3).tolist()
-    [1, 1, 1, 1]
+    >>> clone(torch.tensor([0, 1, 2]), 2).diff().remainder(3).tolist()
+    [1, 1]
     """
     if n < 2 or len(tokens) < n:
         raise ParameterError(
@@ -136,7 +116,7 @@ def clone(
     first, many = (times.cumsum(0) - times).tolist(), times.tolist()  # where a group begins
     place = {state: i for i, state in enumerate(states.tolist())}
     rng = np.random.default_rng(seed)
-    draws = rng.random(len(tokens) if length is None else length).tolist()
+    draws = rng.random(len(tokens)).tolist()
     state = int(context[int(rng.integers(len(tokens)))])
     out = []
     for u in draws:
@@ -146,34 +126,38 @@ def clone(
     return torch.tensor(out)
 
 
-def twins(
-    tokens: Int64[Tensor, " n"], ids: Sequence[int], V: int, seed: int = 0
-) -> Int64[Tensor, " n"]:
-    """Each occurrence of ids[i] becomes, with probability 1/2, its synonym V + i. Ours.
-
-    >>> twins(torch.tensor([0, 0, 0, 0, 1]), [0], 2).unique().tolist()
-    [0, 1, 2]
-    """
-    inside = [i for i in ids if 0 <= i < V]
-    if len(inside) < len(ids) or len(set(ids)) < len(ids):
-        raise ParameterError(f"ids {list(ids)}: give distinct tokens from 0 to {V - 1}.")
-    synonym = torch.arange(V)
-    synonym[list(ids)] = V + torch.arange(len(ids))
-    g = torch.Generator().manual_seed(seed)
-    flip = torch.rand(len(tokens), generator=g) < 0.5
-    return torch.where(flip, synonym[tokens], tokens)
-
-
-def n_gram_codes(tokens: Int64[Tensor, " n"], n: int, V: int) -> Int64[Tensor, " count"]:
+def n_gram_codes(
+    tokens: Int64[Tensor, "*batch n"], n: int, V: int
+) -> Int64[Tensor, "*batch count"]:
     """Each n-gram as one number in base V, its first token the highest digit.
 
     >>> n_gram_codes(torch.tensor([1, 0, 2]), 2, 10).tolist()
     [10, 2]
     """
-    code = torch.zeros(len(tokens) - n + 1, dtype=torch.int64)
+    count = tokens.shape[-1] - n + 1
+    code = tokens.new_zeros(*tokens.shape[:-1], count)
     for j in range(n):
-        code = code * V + tokens[j : len(tokens) - n + 1 + j]
+        code = code * V + tokens[..., j : j + count]
     return code
+
+
+def even_windows(
+    tokens: Int64[Tensor, "*batch n"], width: int, count: int
+) -> Int64[Tensor, "*batch count width"]:
+    """`count` windows of `width` tokens, the first at the text's beginning, the last at its end."""
+    first = torch.linspace(0, tokens.shape[-1] - width, count).long()
+    return tokens[..., first[:, None] + torch.arange(width)]
+
+
+def refuse_text(tokens: Int64[Tensor, "*batch n"], length: int, V: int) -> None:
+    """Raises `ParameterError` for texts shorter than a window, or with tokens beyond V."""
+    n = tokens.shape[-1]
+    low, high = (int(tokens.min()), int(tokens.max())) if n else (0, 0)
+    if n < length + 2 or low < 0 or high >= V:
+        raise ParameterError(
+            f"texts of {n:,} tokens, {low} to {high}: needs at least {length + 2} tokens for "
+            f"windows of {length}, all below the vocabulary of {V}."
+        )
 
 
 def _squeezed(text: str) -> str:

@@ -1,8 +1,7 @@
-"""Signatures of tokens in text, counted, and how well they group words.
+"""Signatures of tokens in text, counted.
 
-arXiv:2608.30315, section 5: next-token, prefix-bag and attention-path signatures; section 6 draws
-what the first groups. Ours: position-specific orders with their innovations, and the scores, read
-beside a shuffle of labels.
+arXiv:2608.30315, section 5: next-token, prefix-bag and attention-path signatures. Ours:
+position-specific orders with their innovations.
 """
 
 from collections import Counter
@@ -13,13 +12,13 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase.alignment import alignment, cosine_gram
-from tokenspace.staircase.text import n_gram_codes, words_of
+from tokenspace.staircase.signatures import place_of
+from tokenspace.staircase.text import Tokens, n_gram_codes, words_of
 
 LARGEST = 2**27  # entries of a table of counts, 1 GiB
 
 
-def n_gram_counts(tokens: Int64[Tensor, " n"], n: int, V: int) -> Float64[Tensor, "*V"]:
+def n_gram_counts(tokens: Tokens, n: int, V: int) -> Float64[Tensor, "*V"]:
     """How often each n-gram stands in the text; axes in reading order, the last token last.
 
     >>> n_gram_counts(torch.tensor([0, 1, 0, 1]), 2, 2).tolist()
@@ -37,27 +36,20 @@ def n_gram_counts(tokens: Int64[Tensor, " n"], n: int, V: int) -> Float64[Tensor
     return torch.bincount(code, minlength=V**n).double().reshape([V] * n)  # (V, ..., V)
 
 
-def n_gram_law(
-    tokens: Int64[Tensor, " n"], n: int, V: int, added: float = 0.5
-) -> Float64[Tensor, "contexts V"]:
-    """P(y | last n - 1 tokens): counts plus `added` pseudo-counts spread as the (n-1)-gram law.
+def n_gram_law(tokens: Tokens, n: int, V: int) -> Float64[Tensor, "contexts V"]:
+    """P(y | last n - 1 tokens): counts plus half a pseudo-count spread as the (n-1)-gram law.
 
     So no probability is 0; below the unigram stands the uniform law.
-
-    >>> n_gram_law(torch.tensor([0, 1, 0, 1]), 1, 2).tolist()
-    [[0.5, 0.5]]
     """
     law = torch.full((1, V), 1 / V, dtype=torch.float64)
     for k in range(1, n + 1):
         counts = n_gram_counts(tokens, k, V).reshape(-1, V)
         shorter = law.repeat(len(counts) // len(law), 1)
-        law = (counts + added * shorter) / (counts.sum(1, keepdim=True) + added)
+        law = (counts + 0.5 * shorter) / (counts.sum(1, keepdim=True) + 0.5)
     return law
 
 
-def text_signature(
-    tokens: Int64[Tensor, " n"], V: int, order: int
-) -> Float64[Tensor, "V features"]:
+def text_signature(tokens: Tokens, V: int, order: int) -> Float64[Tensor, "V features"]:
     """P(y, x_{t-1}, ..., x_{t-order} | x_t): order 0 is the next-token signature. Unseen: zeros.
 
     >>> text_signature(torch.tensor([0, 1, 0, 1, 1]), 2, 0).tolist()
@@ -69,12 +61,8 @@ def text_signature(
     return joint / joint.sum(1, keepdim=True).clamp_min(1)
 
 
-def innovation(tokens: Int64[Tensor, " n"], V: int, order: int) -> Float64[Tensor, "V features"]:
-    """P(ctx_k | x) [P(y | x, ctx_k) - P(y | x, ctx_{k-1})], k = `order` >= 1: its pure part. Ours.
-
-    >>> innovation(torch.tensor([0, 1] * 9), 2, 1).abs().max().item() < 1e-6  # bigrams say all
-    True
-    """
+def innovation(tokens: Tokens, V: int, order: int) -> Float64[Tensor, "V features"]:
+    """P(ctx_k | x) [P(y | x, ctx_k) - P(y | x, ctx_{k-1})], k = `order`: its pure part. Ours."""
     if order < 1:
         raise ParameterError(f"order = {order}: an innovation compares orders k and k - 1; k >= 1.")
     full = n_gram_counts(tokens, order + 2, V)  # axes: ctx_k furthest first, x, y
@@ -87,15 +75,10 @@ def innovation(tokens: Int64[Tensor, " n"], V: int, order: int) -> Float64[Tenso
     return part / seen.clamp_min(1)
 
 
-def most_frequent(
-    tokens: Int64[Tensor, " n"], count: int = 200, least: int = 10
-) -> Int64[Tensor, " count"]:
+def most_frequent(tokens: Tokens, count: int, least: int = 10) -> Int64[Tensor, " count"]:
     """The paper's eligible tokens, taken by us as those seen `least` times before another token.
 
     Ties go to the smaller id. Raises `ParameterError` when fewer than `count` are eligible.
-
-    >>> most_frequent(torch.tensor([3, 1, 3, 1, 3, 2]), 2, least=2).tolist()
-    [3, 1]
     """
     seen = torch.bincount(tokens[:-1])
     eligible = int((seen >= least).sum())
@@ -108,7 +91,7 @@ def most_frequent(
 
 
 def followers(
-    tokens: Int64[Tensor, " n"], ids: Int64[Tensor, " T"], below: int | None = None
+    tokens: Tokens, ids: Int64[Tensor, " T"], below: int | None = None
 ) -> Float64[Tensor, "T features"]:
     """φ^nt of `ids` alone: P(x_{s+1} = ν | x_s = α), a column a ν that ever follows one of them.
 
@@ -117,8 +100,7 @@ def followers(
     >>> followers(torch.tensor([3, 1, 3, 1, 3, 2]), torch.tensor([3])).tolist()  # 1, 1, 2
     [[0.666..., 0.333...]]
     """
-    place = torch.full((int(torch.cat([tokens, ids]).max()) + 1,), -1)
-    place[ids] = torch.arange(len(ids))
+    place = place_of(ids, int(torch.cat([tokens, ids]).max()) + 1)
     at, after = place[tokens[:-1]], tokens[1:]
     kept = at >= 0 if below is None else (at >= 0) & (after < below)
     columns, column = after[kept].unique(return_inverse=True)
@@ -129,12 +111,7 @@ def followers(
 
 
 def prefix_bag_signature(windows: Int64[Tensor, "B L"], V: int) -> Float64[Tensor, "V V V"]:
-    """φ(α, ν, β) = P(x_{s+1} = ν, β anywhere in X_{<s} | x_s = α): presence only, s < L.
-
-    >>> phi = prefix_bag_signature(torch.tensor([[0, 0, 1, 2]]), 3)
-    >>> phi[1, 2].tolist(), phi[0].sum(0).tolist()
-    ([1.0, 0.0, 0.0], [0.5, 0.0, 0.0])
-    """
+    """φ(α, ν, β) = P(x_{s+1} = ν, β anywhere in X_{<s} | x_s = α): presence only, s < L."""
     if windows.shape[1] < 2 or V**3 > LARGEST:
         raise ParameterError(
             f"windows of {windows.shape[1]} tokens, vocabulary {V}: needs windows of 2 or more and "
@@ -160,10 +137,6 @@ def attention_path_signature(
     """φ^attn_α(ν) = E[A_{s,I} 1{x_{s+1} = ν} | x_I = α], I uniform in 1..s; A the heads' mean.
 
     `labels` is x_{s+1}. For α at I the mean is over every s >= I and its own 1/s.
-
-    >>> A = torch.tensor([[[1.0, 0.0], [0.25, 0.75]]])
-    >>> attention_path_signature(A, torch.tensor([[0, 1]]), torch.tensor([[1, 0]]), 2)[1].tolist()
-    [0.75, 0.0]
     """
     B, L = tokens.shape
     prior = torch.ones(L, L).tril().double() / torch.arange(1, L + 1)[:, None]  # (s, I), P(I | s)
@@ -182,9 +155,6 @@ def word_signature(
     """φ^nt of chosen words over the commonest next words, lower-cased, the rest left out.
 
     Raises `ParameterError` naming words that the text never continues.
-
-    >>> word_signature("the cat sat. the dog sat.", ["cat", "dog"], 2).sum(1).tolist()
-    [1.0, 1.0]
     """
     found = words_of(text)
     rank = {word: i for i, (word, _) in enumerate(Counter(found).most_common())}
@@ -194,35 +164,3 @@ def word_signature(
     if missing:
         raise ParameterError(f"words {missing} are never followed by a common word; drop them.")
     return phi
-
-
-def nearest_category(rows: Float[Tensor, "W d"], categories: Sequence[str]) -> float:
-    """Share of words whose nearest other word, by centred cosine, is of their own category.
-
-    >>> nearest_category(torch.tensor([[0.0, 1], [0, 2], [3, 0], [4, 0]]), list("aabb"))
-    1.0
-    """
-    if len(rows) != len(categories):
-        raise ParameterError(f"{len(rows)} rows and {len(categories)} categories: one a row.")
-    gram = cosine_gram(rows, centred=True).fill_diagonal_(-torch.inf)
-    nearest = gram.argmax(1).tolist()
-    return sum(categories[i] == categories[j] for i, j in enumerate(nearest)) / len(rows)
-
-
-def order_score(
-    rows: Float[Tensor, "W d"], values: Sequence[int | float], cycle: bool = False
-) -> float:
-    """Pearson over pairs of centred cosine and -|log ratio| of values; a cycle: cos 2π(i-j)/W.
-
-    >>> circle = torch.arange(7) * 2 * torch.pi / 7
-    >>> round(order_score(torch.stack([circle.cos(), circle.sin()], 1), range(7), cycle=True), 6)
-    1.0
-    """
-    v = torch.as_tensor(list(values), dtype=torch.float64)
-    if len(v) != len(rows) or (not cycle and bool((v <= 0).any())):
-        raise ParameterError(f"values {list(values)} for {len(rows)} rows: one a row, positive.")
-    if cycle:
-        near = torch.cos(2 * torch.pi * (v[:, None] - v) / len(v))
-    else:
-        near = -(v.log()[:, None] - v.log()).abs()
-    return float(alignment(cosine_gram(rows, centred=True), near))

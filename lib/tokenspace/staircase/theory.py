@@ -19,6 +19,8 @@ from tokenspace.staircase.signatures import context_ids, label_ids, signature_te
 from tokenspace.staircase.tasks import Task
 from tokenspace.staircase.training import cross_entropy, refuse_misfit
 
+Rows = Float[Tensor, "*R T d"]  # one row a target
+
 
 def velocity(model: Model, params: Params, task: Task) -> Float[Tensor, "R T d"]:
     """Ė = -∂(cross entropy)/∂E of the targets, by autograd: the oracle of all that follows."""
@@ -48,11 +50,6 @@ def order_terms(model: FFN, params: Params, task: Task) -> list[Float[Tensor, "R
     Σ_{S ⊆ β} (-1)^(m-|S|) σ'(E_α + Σ_S E_β). For a polynomial σ that is the paper's multinomial
     sum; for any other it is as exact. With a hidden W, E stands for its rows W E, and the term is
     taken back by W^T.
-
-    >>> from tokenspace.staircase import FFN, arithmetic
-    >>> task, model = arithmetic("add", 3, vocabulary=7), FFN(7, 7, d=4, activation="z^2")
-    >>> len(order_terms(model, model.init([0.5], [0], torch.float64), task))
-    2
     """
     H = _hidden_rows(model, params)
     U = params["U"][:, label_ids(task)]  # (R, K, h)
@@ -150,41 +147,29 @@ def attention_terms(
 
 
 def slope(name: str, z: Tensor) -> Tensor:
-    """σ'(z), elementwise.
-
-    >>> slope("z^3", torch.tensor([2.0])).item()
-    12.0
-    """
+    """σ'(z), elementwise."""
     with torch.enable_grad():
         at = z.detach().requires_grad_()
         return torch.autograd.grad(activation(name)(at).sum(), at)[0]
 
 
-def cosine(
-    A: Float[Tensor, "*R T d"], B: Float[Tensor, "*R T d"], centred: bool = False
-) -> Float[Tensor, "*R"]:
-    """Cosine of two velocity fields, all targets together, less their mean row when `centred`.
-
-    >>> x = torch.eye(2)
-    >>> round(float(cosine(x, 3 * x)), 5)
-    1.0
-    """
-    if centred:
-        A, B = A - A.mean(-2, keepdim=True), B - B.mean(-2, keepdim=True)
-    return torch.cosine_similarity(A.flatten(-2), B.flatten(-2), dim=-1)
+def cosine(A: Rows, B: Rows, centred: bool = False) -> Float[Tensor, "*R"]:
+    """Cosine of two velocity fields, all targets together, less their mean row when `centred`."""
+    return torch.cosine_similarity(_flat(A, centred), _flat(B, centred), dim=-1)
 
 
-def relative_error(
-    found: Float[Tensor, "*R T d"], exact: Float[Tensor, "*R T d"], centred: bool = False
-) -> Float[Tensor, "*R"]:
+def relative_error(found: Rows, exact: Rows, centred: bool = False) -> Float[Tensor, "*R"]:
     """‖found - exact‖ / ‖exact‖, of rows less their mean when `centred`.
 
     >>> round(float(relative_error(1.5 * torch.eye(2), torch.eye(2))), 5)
     0.5
     """
-    if centred:
-        found, exact = found - found.mean(-2, keepdim=True), exact - exact.mean(-2, keepdim=True)
-    return (found - exact).flatten(-2).norm(dim=-1) / exact.flatten(-2).norm(dim=-1)
+    wanted = _flat(exact, centred)
+    return (_flat(found, centred) - wanted).norm(dim=-1) / wanted.norm(dim=-1)
+
+
+def _flat(rows: Rows, centred: bool) -> Float[Tensor, "*R numbers"]:
+    return (rows - rows.mean(-2, keepdim=True) if centred else rows).flatten(-2)
 
 
 def _hidden_rows(model: FFN, params: Params) -> Tensor:
