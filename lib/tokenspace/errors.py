@@ -1,5 +1,8 @@
 """Errors meant for people: the command line prints them without a traceback."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class TokenspaceError(Exception):
     """Base of every error that says what was wrong, with which value, and what to do next."""
@@ -35,3 +38,13 @@ class PageError(TokenspaceError):
 
 class ExerciseError(TokenspaceError):
     """An answer to an exercise that isn't right yet: what it was, what leads there, what next."""
+
+
+def nearest(name: object, known: Iterable[str]) -> str:
+    """Suggest the known name that a misspelt one is closest to, if any is close.
+
+    >>> nearest("tabels", ["tables", "seed"]), nearest("x", ["tables"])
+    ("; did you mean 'tables'?", '')
+    """
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,12 +1,20 @@
-"""Finding the repository, and writing a file whole or not at all, whatever happens meanwhile."""
+"""Finding the repository, reading what people wrote, and writing a file whole or not at all."""
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tokenspace.errors import RunError
+from tokenspace.errors import ParameterError, RunError
+
+HINTS = {
+    errno.ENOSPC: "free some space; `make clean` empties build/",
+    errno.EDQUOT: "free some space; `make clean` empties build/",
+    errno.EROFS: "work in a clone on a disk that can be written",
+    errno.EACCES: "make it writable, or work in a clone of your own",
+}
 
 
 @contextmanager
@@ -34,6 +42,20 @@ def write(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all; a text as UTF-8."""
     with placing(path) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def unwritable(place: Path, error: OSError) -> str:
+    """Say why nothing can be written below a folder, and what to do."""
+    hint = HINTS.get(error.errno or 0, "nothing of it was kept")
+    return f"can't write below {place}: {error.strerror or error}; {hint}"
+
+
+def read_text(path: Path) -> str:
+    """Read a file that a person wrote; raises `ParameterError` where it isn't UTF-8."""
+    try:
+        return path.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
+    except UnicodeDecodeError as error:
+        raise ParameterError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from None
 
 
 def find_root(start: Path | None = None) -> Path:

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from dask.system import cpu_count
 from markdown_it import MarkdownIt
 from tests.bench.measure import in_process
 from tests.bench.rows import ROWS, Row
 from tqdm import tqdm
 
 from tokenspace.files import find_root, write
-from tokenspace.press.environment import commit, cores, processor, versions
+from tokenspace.press.environment import commit, processor, versions
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 LONG = 30  # seconds of a row after which two pairs are enough
@@ -46,7 +47,7 @@ def bench(
     folder = out or find_root() / "build" / "bench"
     found = [compare(n, ROWS[n], runs, count) for n, count in tqdm(todo, desc="rows", unit="row")]
     about = {
-        "machine": f"{processor()}, {cores()} cores",
+        "machine": f"{processor()}, {cpu_count()} cores",
         "versions": versions(),
         "commit": commit(find_root()),
         "measured": datetime.now(UTC).isoformat(timespec="minutes"),
@@ -94,7 +95,7 @@ def _chosen(name: str, names: list[str] | None) -> bool:
 
 
 def _threads(row: Row, threads: list[int] | None) -> list[int]:
-    return threads or sorted({1, cores()} if row.single else {cores()})
+    return threads or sorted({1, cpu_count()} if row.single else {cpu_count()})
 
 
 def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 
 from tokenspace.files import find_root
 from tokenspace.press import keys, layout
-from tokenspace.press.plan import plan
+from tokenspace.press.plan import plans
 from tokenspace.press.sync import twin
 
 ROOT = find_root(Path(__file__).parent)
@@ -76,7 +76,7 @@ def test_a_key_covers_what_python_loads_and_nothing_else(
     assert loaded[name] <= counted
     assert counted <= lazily(loaded[name])
     press = {path.stem for path in counted if "press" in path.parts}
-    assert not press & {"runner", "sweep", "sweep_run", "site", "results", "plan", "keys", "layout"}
+    assert not press & {"runner", "sweep", "job", "site", "results", "plan", "keys", "layout"}
 
 
 EVERY = {"hub", "staircase", "flow", "curvature"}
@@ -87,7 +87,7 @@ EDITS = {
     "curvature/chess/chess-0.safetensors.sha256": set(),
     "errors.py": EVERY,
     "press/page.py": EVERY,
-    "press/sweep_run.py": set(),
+    "press/sweep.py": set(),
     "cli/runs.py": set(),
 }
 
@@ -99,11 +99,11 @@ def test_an_edit_makes_stale_what_imports_it(
     package = tmp_path / "tokenspace"
     shutil.copytree(keys.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(keys, "PACKAGE", package)
-    before = {name: plan(ROOT, name, profile="smoke").folder for name in some}
+    before = {name: plans(ROOT, name, [{}], profile="smoke")[0].folder for name in some}
     for file, parts in EDITS.items():
         with (package / file).open("a") as edited:
             edited.write("\n# edited\n")
-        after = {name: plan(ROOT, name, profile="smoke").folder for name in some}
+        after = {name: plans(ROOT, name, [{}], profile="smoke")[0].folder for name in some}
         stale = {name.split("/")[0] for name in some if before[name] != after[name]}
         assert stale == parts, file
         before = after

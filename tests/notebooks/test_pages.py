@@ -16,7 +16,7 @@ from tokenspace.files import find_root
 from tokenspace.press import layout, parameters
 from tokenspace.press.editions import Student
 from tokenspace.press.keys import code
-from tokenspace.press.plan import plan, profiles
+from tokenspace.press.plan import plans, profiles
 from tokenspace.press.sync import dumps, twin, with_check
 
 ROOT = find_root(Path(__file__).parent)
@@ -87,7 +87,7 @@ def test_the_page_opens_with_its_title_parameters_and_page(name: str) -> None:
 
 def test_every_profile_can_run_it(name: str) -> None:
     for profile in profiles(ROOT):
-        assert plan(ROOT, name, profile=profile).parameters
+        assert plans(ROOT, name, [{}], profile=profile)[0].parameters
 
 
 def test_the_page_has_sections(name: str) -> None:

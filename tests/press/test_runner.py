@@ -11,10 +11,10 @@ from typing import Any
 import nbformat
 import pytest
 import yaml
+from dask.system import cpu_count
 
 from tokenspace.errors import ParameterError, RunError
-from tokenspace.press import results, runner
-from tokenspace.press.environment import cores
+from tokenspace.press import job, results
 from tokenspace.press.runner import finished, run_notebooks
 
 Put = Callable[..., Path]
@@ -103,7 +103,7 @@ def test_notebooks_run_at_the_same_time_and_share_the_cores(
     put("hub/b", "me: str = 'b.here'\nother: str = 'a.here'", meet)
     for run in run_notebooks(["hub/a", "hub/b"], root=root, jobs=2):
         executed = nbformat.read(run.folder / "executed.ipynb", as_version=4)
-        assert executed.cells[-1].outputs[0].text == f"{max(1, cores() // 2)} 1\n"
+        assert executed.cells[-1].outputs[0].text == f"{max(1, cpu_count() // 2)} 1\n"
 
 
 def test_a_failed_cell_is_named_and_what_ran_is_kept(root: Path, put: Put) -> None:
@@ -111,7 +111,7 @@ def test_a_failed_cell_is_named_and_what_ran_is_kept(root: Path, put: Put) -> No
     put("hub/fine", "k: int = 1", "print(k)")
     with pytest.raises(RunError) as error:
         run_notebooks(["hub/toy", "hub/fine"], root=root)
-    message = runner.COLOUR.sub("", str(error.value))
+    message = job.COLOUR.sub("", str(error.value))
     assert error.value.exit_code == 1
     assert message.startswith("hub/toy, cell 4 ('1 / k') failed")
     assert "ZeroDivisionError: division by zero" in message
@@ -240,8 +240,8 @@ def test_half_done_folders_of_dead_processes_are_swept(root: Path, put: Put) -> 
         ({"device": "tpu"}, "device is 'tpu'; use auto, cpu or cuda"),
         ({"profile": "clasroom"}, "no profile 'clasroom'; did you mean 'classroom'"),
         ({"profile": "wrong"}, "wrong.yaml: no notebook 'hub/toi'; did you mean 'hub/toy'"),
-        ({"profile": "twice"}, "twice.yaml: k is in line 2 and in line 3: keep one"),
-        ({"profile": "odd"}, "odd.yaml: hub/toy must map parameters to values"),
+        ({"profile": "twice"}, "twice.yaml: line 3 has k again: keep one"),
+        ({"profile": "odd"}, "odd.yaml: must map notebooks to parameters with values"),
         ({"profile": "typo"}, r"hub/toy \(profile typo\): unknown parameter 'kk'"),
     ],
 )

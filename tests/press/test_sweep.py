@@ -23,9 +23,8 @@ from tests.sources.hub_server import HubServer
 from tokenspace.errors import ParameterError
 from tokenspace.files import find_root
 from tokenspace.press.plan import profiles
-from tokenspace.press.sweep import Outcome, Sweep, find, read, sweeps
+from tokenspace.press.sweep import SweepRun, explained, read, runs_of, sweeps
 from tokenspace.press.sweep_page import pages, save
-from tokenspace.press.sweep_run import explained, run_sweep
 from tokenspace.sources import hf_models
 
 Put = Callable[..., Path]
@@ -49,27 +48,30 @@ def spec(root: Path) -> Callable[[str], Path]:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[1]", "write `notebook: PART/NAME`"),
+        ("[1]", "a sweep: Input should be a valid dictionary"),
         ("notebok: hub/toy", "unknown field 'notebok'; did you mean 'notebook'?"),
-        ("grid: {k: [1]}", "notebook is None"),
-        ("{notebook: hub/toy}", "nothing varies, so there is nothing to run"),
-        ("{notebook: hub/toy, grid: {}}", "nothing varies, so there is nothing to run"),
-        ("{notebook: hub/toy, list: []}", "nothing varies, so there is nothing to run"),
-        ("{notebook: hub/toy, grid: {k: []}}", "grid: k has no values"),
-        ("{notebook: hub/toy, grid: {k: 3}}", "grid: k is 3; list its values, [3, ...]"),
-        ("{notebook: hub/toy, list: [3]}", "an entry of list must map parameters to values"),
+        ("grid: {k: [1]}", "notebook: Field required"),
+        ("{notebook: hub/toy}", "nothing varies: give a grid"),
+        ("{notebook: hub/toy, grid: {}}", "nothing varies: give a grid"),
+        ("{notebook: hub/toy, list: []}", "nothing varies: give a grid"),
+        ("{notebook: hub/toy, grid: {k: []}}", "0 runs (0 k), where 1 to 1,000 may be"),
+        ("{notebook: hub/toy, grid: {k: 3}}", "grid.k: Input should be a valid list, not 3"),
+        ("{notebook: hub/toy, list: [3]}", "list.0: Input should be a valid dictionary, not 3"),
         ("{notebook: hub/toy, parameters: {k: 1}, grid: {k: [1]}}", "k in both parameters and gr"),
         ("{notebook: hub/toy, list: [{k: 1}], grid: {k: [1]}}", "k in both list and grid"),
         ("{notebook: hub/toy, grid: {k: [1, 2, 1]}}", "runs 1 and 3 are the same, k=1"),
         ("{notebook: hub/toy, list: [{}, {k: 0}]}", "runs 1 and 2 are the same, k=0"),
-        ("{notebook: hub/toy, limit: 3, grid: {k: [1, 2], x: [1, 2]}}", "4 runs (2 k x 2 x) are"),
+        (
+            "{notebook: hub/toy, limit: 3, grid: {k: [1, 2], x: [1, 2]}}",
+            "4 runs (2 k x 2 x), where 1 to 3",
+        ),
         ("{notebook: hub/toy, grid: {kk: [1]}}", "unknown parameter 'kk'; did you mean 'k'?"),
         ("{notebook: hub/toy, grid: {k: [1, x]}}", "k = 'x' is not int"),
         ("{notebook: hub/toy, parameters: {x: one}, grid: {k: [1]}}", "x = 'one' is not float"),
         ("{notebook: hub/tyo, grid: {k: [1]}}", "no notebook 'hub/tyo'; did you mean 'hub/toy'?"),
         ("{notebook: hub/toy, profile: paper, grid: {k: [1]}}", "no profile 'paper'"),
         ("notebook: [", "mine.yaml: while parsing"),
-        ("notebook: hub/toy\ngrid:\n  k: [1]\n  k: [2]", "k is in line 3 and in line 4: keep one"),
+        ("notebook: hub/toy\ngrid:\n  k: [1]\n  k: [2]", "line 4 has k again: keep one"),
     ],
 )
 def test_a_sweep_that_cannot_run_is_refused_before_anything_starts(
@@ -77,26 +79,22 @@ def test_a_sweep_that_cannot_run_is_refused_before_anything_starts(
 ) -> None:
     put("hub/toy", "k: int = 0\nx: float = 1.0", "print(k)")
     with pytest.raises(ParameterError) as error:
-        read(spec(text)).plans(root)
+        runs_of(root, read(root, str(spec(text))))
     assert said in str(error.value)
     assert "mine" in str(error.value)
     assert not (root / "build").exists()
 
 
 def test_two_sweeps_of_one_file_name_do_not_share_their_results(
-    root: Path, put: Put, spec: Callable[[str], Path]
+    root: Path, spec: Callable[[str], Path]
 ) -> None:
-    put("hub/toy", "k: int = 0")
-    first = spec("{notebook: hub/toy, grid: {k: [1]}}")
-    second = root / "elsewhere" / first.name
-    second.parent.mkdir()
-    second.write_text("{notebook: hub/toy, grid: {k: [2]}}")
-    save(root, read(first), [])
-    read(first).check_folder(root)
-    with pytest.raises(ParameterError, match=f"holds the results of {first}: give {second} ano"):
-        run_sweep(other := read(second), other.plans(root))
-    first.unlink()  # moved there, perhaps
-    read(second).check_folder(root)
+    text = "{notebook: hub/toy, grid: {k: [1]}}"
+    other = root / "elsewhere" / spec(text).name
+    other.parent.mkdir()
+    other.write_text(text)
+    names = {read(root, str(path)).name for path in (spec(text), other)}
+    assert len(names) == 2
+    assert all(name.startswith("mine-") for name in names)
 
 
 def test_values_are_read_as_the_notebook_declares_them(
@@ -105,23 +103,24 @@ def test_values_are_read_as_the_notebook_declares_them(
     """YAML 1.1 reads 1e-3 as a text."""
     put("hub/toy", "k: int = 0\nx: float = 1.0\nnames: list[str] = []")
     text = "{notebook: hub/toy, parameters: {k: 2}, grid: {x: [1e-3, 1], names: [[], [a]]}}"
-    plans = read(spec(text)).plans(root)
-    assert [p.parameters for p in plans] == [
+    runs = runs_of(root, read(root, str(spec(text))))
+    assert [run.plan.parameters for run in runs] == [
         {"k": 2, "x": x, "names": names} for x in (0.001, 1.0) for names in ([], ["a"])
     ]
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_sweeps_fit_their_notebooks(name: str) -> None:
-    sweep = read(find(REPOSITORY, name))
-    assert sweep.title != name
+    sweep = read(REPOSITORY, name)
+    assert sweep.title
+    assert sweep.name == name
     for profile in profiles(REPOSITORY):
-        again = read(SHIPPED[name], profile=profile)
-        assert len(again.plans(REPOSITORY)) == len(sweep.points)
+        again = read(REPOSITORY, name, profile)
+        assert len(runs_of(REPOSITORY, again)) == len(sweep.varied())
 
 
 def test_the_shipped_sweeps_are_those_of_the_papers() -> None:
-    notebooks = {read(path).notebook for path in SHIPPED.values()}
+    notebooks = {read(REPOSITORY, name).notebook for name in SHIPPED}
     assert notebooks == {
         *("hub/models", "staircase/language", "staircase/signatures"),
         *("flow/language", "curvature/connection"),
@@ -258,29 +257,20 @@ def test_a_stopped_sweep_leaves_nothing_half_written_and_goes_on(
     assert list(pd.read_parquet(out.splitlines()[-1])["status"]) == ["done", "done"]
 
 
-def outcomes(root: Path, claim: dict[str, Any], sweep: Sweep) -> Iterator[Outcome]:
-    """Lay down runs as the runner does; the last one failed."""
-    plans = sweep.plans(root)
-    for number, (plan, point) in enumerate(zip(plans, sweep.points, strict=True)):
-        if plan is plans[-1]:
-            yield Outcome(point, plan, "hub/toy, cell 2 failed\nValueError: a_b\nkept as far as")
-            continue
-        (plan.folder / "tables").mkdir(parents=True)
-        about = {
-            "seconds": 2.5,
-            "finished": "now",
-            "commit": "c0ffee" * 6 + "-dirty",
-            "versions": {"torch": "2"},
-        }
-        about["footer"] = {"device": "cpu (a CPU)"}
-        (plan.folder / "environment.json").write_text(json.dumps(about))
-        found = [claim, {**claim, "id": "other", "ours": None, "verdict": "not-testable"}]
-        (plan.folder / "claims.json").write_text(json.dumps(found))
-        value: Any = "many" if number else 3
-        pd.DataFrame({"reading": [value], "run": "a"}).to_parquet(
-            plan.folder / "tables" / "readings.parquet"
-        )
-        yield Outcome(point, plan, None)
+def laid_down(runs: list[SweepRun], claim: dict[str, Any]) -> list[SweepRun]:
+    """Runs as the runner leaves them; the last one failed."""
+    runs[-1].error = "hub/toy, cell 2 failed\nValueError: a_b\nkept as far as"
+    about = {"seconds": 2.5, "finished": "now", "versions": {"torch": "2"}}
+    about |= {"commit": "c0ffee" * 6 + "-dirty", "footer": {"device": "cpu (a CPU)"}}
+    found = [claim, {**claim, "id": "other", "ours": None, "verdict": "not-testable"}]
+    for run, value in zip(runs, [3, "many"], strict=False):
+        tables = run.plan.folder / "tables"
+        tables.mkdir(parents=True)
+        (run.plan.folder / "environment.json").write_text(json.dumps(about))
+        (run.plan.folder / "claims.json").write_text(json.dumps(found))
+        page = pd.DataFrame({"reading": [value], "run": "a"})
+        page.to_parquet(tables / "readings.parquet")
+    return runs
 
 
 def test_the_table_is_tidy_and_says_where_every_number_comes_from(
@@ -288,9 +278,9 @@ def test_the_table_is_tidy_and_says_where_every_number_comes_from(
 ) -> None:
     put("hub/toy", "names: list[str] = []\nk: int = 0\nx: float | None = None")
     path = spec("{notebook: hub/toy, title: A toy, grid: {k: [1, 2, 3]}, parameters: {names: [a]}}")
-    sweep = read(path)
-    table = save(root, sweep, list(outcomes(root, claim, sweep)))
-    assert table == root / "build" / "sweeps" / "mine" / "classroom" / "results.parquet"
+    sweep = read(root, str(path))
+    table = save(root, sweep, laid_down(runs_of(root, sweep), claim))
+    assert table == root / "build" / "sweeps" / sweep.name / "classroom" / "results.parquet"
     frame = pd.read_parquet(table)
     assert list(zip(frame["parameter.k"], frame["claim"].fillna("-"), strict=True)) == [
         (1, "toy"), (1, "other"), (2, "toy"), (2, "other"), (3, "-"),
@@ -313,11 +303,11 @@ def test_the_table_is_tidy_and_says_where_every_number_comes_from(
     assert "2 of 3 runs of `hub/toy` at profile `classroom` are done" in text
     assert "| toy | 2 | 0 | 0 | 1 | 1 |" in text
     assert "| other | 0 | 0 | 2 | – | – |" in text
-    assert "| 1 | 1 | holds |" in text
+    assert "| 1 | 1 | – | holds |" in text
     assert r"| 3 | ValueError: a\_b |" in text
-    assert pages(root) == {"sweeps/mine-classroom": text}
+    assert pages(root) == {f"sweeps/{sweep.name}-classroom": text}
 
 
 def test_the_dimension_sweep_reads_every_model_of_the_catalogue() -> None:
-    points = read(SHIPPED["dimension"]).points
+    points = read(REPOSITORY, "dimension").varied()
     assert [point["tables"] for point in points] == [[model.id] for model in hf_models()]

@@ -126,24 +126,21 @@ def sweep(
     it again to go on. Exits with 2 for a refused parameter, 1 when a run failed.
     """
     from tokenspace.files import find_root
-    from tokenspace.press import sweep as sweeps
     from tokenspace.press import sweep_page
-    from tokenspace.press.sweep_run import run_sweep
+    from tokenspace.press.sweep import read, run_sweep
 
     root = find_root()
-    wanted = sweeps.read(sweeps.find(root, spec), profile=profile)
-    plans = wanted.plans(root, device=device)
-    outcomes = run_sweep(
-        wanted, plans, device=device, timeout=timeout, workers=workers, scheduler=scheduler
+    wanted = read(root, spec, profile)
+    runs = run_sweep(
+        root, wanted, device=device, timeout=timeout, workers=workers, scheduler=scheduler
     )
-    path = sweep_page.save(root, wanted, outcomes)
+    path = sweep_page.save(root, wanted, runs)
     typer.echo(path.with_name("summary.md"))
     typer.echo(path)
-    failed = [o for o in outcomes if o.error is not None]
+    failed = [f"{run}: {sweep_page.last_line(run.error)}" for run in runs if run.error is not None]
     if failed:
-        lines = [f"{sweeps.label(o.point)}: {sweep_page.last_line(o.error)}" for o in failed]
-        count = f"{len(failed)} of {len(outcomes)} runs failed"
-        raise RunError("\n  ".join([f"{count}; call it again to retry them:", *lines]))
+        count = f"{len(failed)} of {len(runs)} runs failed"
+        raise RunError("\n  ".join([f"{count}; call it again to retry them:", *failed]))
 
 
 COMMANDS = (run, sync, claims, sweep)

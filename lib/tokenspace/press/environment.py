@@ -1,84 +1,55 @@
 """What a page ran on: the facts of its footer."""
 
-import os
 import platform
 import resource
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+def _system(path: str, field: str) -> str | None:
+    """Read one `field: value` line of a file of Linux's; None elsewhere."""
+    if not Path(path).is_file():
+        return None
+    lines = Path(path).read_text("utf-8", errors="replace").splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(field)), None)
 
 
 def processor() -> str:
     """Name the CPU, as exactly as the system says."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text("utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
-def cores() -> int:
-    """Count the cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return _system("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
 
 
 def peak_memory() -> float:
-    """Peak resident memory of this process so far, in GB (10⁹ bytes).
-
-    Linux hands the parent's peak on to a new program through `getrusage`; `VmHWM` starts anew.
-    """
-    try:
-        for line in Path("/proc/self/status").read_text("utf-8", errors="replace").splitlines():
-            if line.startswith("VmHWM"):
-                return int(line.split()[1]) * 1024 / 1e9
-    except OSError:
-        pass
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak * (1 if sys.platform == "darwin" else 1024) / 1e9
-
-
-def threads() -> int:
-    """Count the threads that torch computes with, or would."""
-    torch = sys.modules.get("torch")
-    return torch.get_num_threads() if torch else int(os.environ.get("OMP_NUM_THREADS", cores()))
-
-
-def dtype() -> str:
-    """Name torch's default floating type."""
-    torch = sys.modules.get("torch")
-    return str(torch.get_default_dtype()).removeprefix("torch.") if torch else "float32"
-
-
-def device_name(device: str) -> str:
-    """Name a device by its hardware: `cpu` or `cuda`.
-
-    >>> device_name("cpu").startswith("cpu (")
-    True
-    """
-    if device.startswith("cuda"):
-        import torch
-
-        return f"{device} ({torch.cuda.get_device_name(device)})"
-    return f"{device} ({processor()})"
+    """Peak resident memory of this process so far, in GB (10⁹ bytes)."""
+    # Linux hands the parent's peak on to a new program through `getrusage`; `VmHWM` starts anew
+    if peak := _system("/proc/self/status", "VmHWM"):
+        return int(peak.split()[0]) * 1024 / 1e9
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
 def versions() -> dict[str, str]:
     """Versions of what a page's numbers depend on most."""
+    packages = {name: version(name) for name in ("tokenspace", "torch", "numpy")}
+    return {"python": platform.python_version(), **packages}
+
+
+def facts(device: str) -> dict[str, str]:
+    """Describe what this process computes on, a device by its hardware.
+
+    >>> list(facts("cpu"))
+    ['device', 'dtype', 'python', 'tokenspace', 'torch', 'numpy', 'threads']
+    """
+    import torch
+
+    name = torch.cuda.get_device_name(device) if device.startswith("cuda") else processor()
     return {
-        "python": platform.python_version(),
-        **{name: _version(name) for name in ("tokenspace", "torch", "numpy")},
+        "device": f"{device} ({name})",
+        "dtype": str(torch.get_default_dtype()).removeprefix("torch."),
+        **versions(),
+        "threads": str(torch.get_num_threads()),
     }
 
 

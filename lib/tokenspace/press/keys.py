@@ -13,35 +13,31 @@ import tokenspace
 PACKAGE = Path(tokenspace.__file__).parent
 
 
-def _imported(text: str) -> list[Path]:
-    """List the package's modules that a source imports, in functions too, and those they import."""
-    finder = ModuleFinder(path=[str(PACKAGE.parent)])
-    with NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as script:
-        script.write(text)
-        script.flush()
-        finder.run_script(script.name)
-    files = [Path(m.__file__) for m in finder.modules.values() if m.__file__]  # type: ignore[attr-defined]
-    return [path for path in files if path.is_relative_to(PACKAGE)]
-
-
 def modules(text: str) -> list[Path]:
-    """List the package's files that a source imports, directly or through one another.
+    """List the package's files that a source imports, in functions too, and those they import.
 
     A data file counts where it lies beside one of them, or in `data/` there and one names it.
 
     >>> [path.name for path in modules("from tokenspace.errors import TableError")]
     ['__init__.py', 'errors.py']
     """
-    found = _imported(text)
-    folders = {path.parent for path in found}
+    finder = ModuleFinder(path=[str(PACKAGE.parent)])
+    with NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as script:
+        script.write(text)
+        script.flush()
+        finder.run_script(script.name)
+    files = [Path(m.__file__) for m in finder.modules.values() if m.__file__]  # type: ignore[attr-defined]
+    found = [path for path in files if path.is_relative_to(PACKAGE)]
     texts = "\n".join(path.read_text("utf-8") for path in found)
-    beside = {file for folder in folders for file in folder.iterdir() if file.is_file()}
-    named = {file for folder in folders for file in folder.glob("data/*") if file.name in texts}
-    return sorted({*found, *filter(_is_data, beside), *named})
+    folders = {path.parent for path in found}
+    named = (file for folder in folders for file in folder.glob("data/*") if file.name in texts)
+    return sorted({*found, *named, *(file for folder in folders for file in _data(folder))})
 
 
-def _is_data(path: Path) -> bool:
-    return path.suffix not in (".py", ".ipynb", ".typed") and not path.name.startswith(".")
+def _data(folder: Path) -> list[Path]:
+    """List a folder's own files that are neither code nor hidden."""
+    files = (path for path in sorted(folder.glob("[!.]*")) if path.is_file())
+    return [path for path in files if path.suffix not in (".py", ".ipynb", ".typed")]
 
 
 def code(notebook: Any) -> str:
@@ -53,7 +49,12 @@ def code(notebook: Any) -> str:
 
 def _outside(values: Any) -> Iterator[tuple[str, int, int]]:
     """Describe the files that parameters name: a table of the reader's own may change."""
-    if isinstance(values, str) and values:
+    if isinstance(values, Mapping):
+        values = list(values.values())
+    if isinstance(values, list):
+        for value in values:
+            yield from _outside(value)
+    elif isinstance(values, str) and values:
         try:
             path = Path(values).expanduser()
             for file in sorted(path.iterdir()) if path.is_dir() else [path]:
@@ -62,11 +63,6 @@ def _outside(values: Any) -> Iterator[tuple[str, int, int]]:
                     yield str(file.resolve()), status.st_size, status.st_mtime_ns
         except (OSError, ValueError, RuntimeError):  # no name of a file, not ours, or no such home
             return
-    elif isinstance(values, Mapping):
-        yield from _outside(list(values.values()))
-    elif isinstance(values, list):
-        for value in values:
-            yield from _outside(value)
 
 
 def source_digest(root: Path, source: Path, notebook: Any) -> str:
@@ -76,9 +72,8 @@ def source_digest(root: Path, source: Path, notebook: Any) -> str:
         used = modules(code(notebook))
     except SyntaxError:  # a page that won't run, or a cell that isn't Python: depend on everything
         used = sorted(PACKAGE.rglob("*.py"))
-    beside = [p for p in sorted(source.parent.iterdir()) if p.is_file() and _is_data(p)]
     labels = {source: "notebook", **{path: str(path.relative_to(PACKAGE)) for path in used}}
-    for path in [*labels, *beside, *sorted(root.glob("*.lock"))]:
+    for path in [*labels, *_data(source.parent), *sorted(root.glob("*.lock"))]:
         content = path.read_bytes()
         digest.update(f"{labels.get(path, path.name)} {len(content)}\n".encode() + content)
     return digest.hexdigest()
@@ -86,5 +81,5 @@ def source_digest(root: Path, source: Path, notebook: Any) -> str:
 
 def run_key(digest: str, parameters: Mapping[str, Any]) -> str:
     """Hash a run: its `source_digest`, its parameters and the files that they name."""
-    about = [digest, dict(parameters), list(_outside(dict(parameters)))]
+    about = [digest, dict(parameters), list(_outside(parameters))]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]

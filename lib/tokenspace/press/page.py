@@ -168,10 +168,7 @@ class Page:
     def footer(self, **more: str) -> None:
         """Close the page: what it ran on, how long and in how much memory; `more` adds lines."""
         facts = {
-            "device": environment.device_name(self.device),
-            "dtype": environment.dtype(),
-            **environment.versions(),
-            "threads": str(environment.threads()),
+            **environment.facts(self.device),
             "wall time": f"{time.perf_counter() - self._started:.1f} s",
             "peak memory": f"{environment.peak_memory():.2f} GB{self._gpu_memory()}",
             "seed": str(self.seed),

@@ -2,33 +2,31 @@
 
 papermill lets a misspelt name through, injects into notebooks without the cell, and guesses types
 from the text; its reader drops lines with a second `=`, a union or `Literal[...]`. Here the cell
-is read with `ast`, and a value is what its annotation says it is.
+is read with `ast`, and a value is what its annotation says it is, by pydantic's strict rules.
 """
 
 import ast
 import json
-import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal
 
-from beartype.door import is_bearable
+from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
-from tokenspace.errors import ParameterError
-from tokenspace.press.layout import nearest
+from tokenspace.errors import ParameterError, nearest
 
 TAG = "parameters"
-NONE = type(None)
-SCALARS = (int, float, str, bool, dict)
-ANNOTATIONS = {  # the names that an annotation may use
-    **{kind.__name__: kind for kind in (*SCALARS, list)},
-    "None": None,
-    "Literal": Literal,
-    "Optional": typing.Optional,
-    "typing": typing,
-}
-WORDS = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
+NAMES: dict[str, Any] = {each.__name__: each for each in (int, float, str, bool, dict, list)}
+NAMES |= {"None": None, "Literal": Literal, "Optional": typing.Optional}  # what types are made of
+NONE = dict.fromkeys(("none", "null"))
+WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+READERS = (
+    lambda text: NONE[text.strip().lower()],
+    *(str, int, float, json.loads, ast.literal_eval),
+    lambda text: WORDS[text.strip().lower()],
+)
+UNREADABLE = (ValueError, KeyError, SyntaxError, TypeError, MemoryError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -36,26 +34,12 @@ class Parameter:
     """A declared parameter: what it may be, and its default."""
 
     name: str
+    type: str  # as it is written: `int`, `list[str]`, `float | None`
     annotation: Any
     default: Any
 
     def __str__(self) -> str:
-        return f"{self.name}: {described(self.annotation)} = {self.default!r}"
-
-
-def described(annotation: Any) -> str:
-    """Write an annotation in words.
-
-    >>> described(list[str]), described(int | None), described(Literal["a", "b"])
-    ('list[str]', 'int or None', "one of 'a', 'b'")
-    """
-    if get_origin(annotation) in (types.UnionType, typing.Union):
-        return " or ".join(map(described, get_args(annotation)))
-    if get_origin(annotation) is Literal:
-        return "one of " + ", ".join(map(repr, get_args(annotation)))
-    if annotation is NONE:
-        return "None"
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+        return f"{self.name}: {self.type} = {self.default!r}"
 
 
 def conform(annotation: Any, value: Any) -> Any:
@@ -66,17 +50,7 @@ def conform(annotation: Any, value: Any) -> Any:
 
     Raises `ValueError`: a bool is no int, a float is no int, `"3"` is no int, a set is in no dict.
     """
-    if get_origin(annotation) in (types.UnionType, typing.Union):
-        return _first(get_args(annotation), lambda each: conform(each, value))
-    if isinstance(value, list | tuple) and (get_origin(annotation) or annotation) is list:
-        items = get_args(annotation)
-        value = [conform(items[0], each) if items else each for each in value]
-    if annotation is float and type(value) is int:
-        value = float(value)
-    if annotation is int and isinstance(value, bool):  # to Python a bool is an int
-        raise ValueError
-    if not is_bearable(value, annotation):
-        raise ValueError
+    value = TypeAdapter(annotation).validate_python(value, strict=True)
     try:
         json.dumps(value, sort_keys=True)  # runs are told apart by it
     except TypeError:
@@ -85,40 +59,15 @@ def conform(annotation: Any, value: Any) -> Any:
 
 
 def parse(annotation: Any, text: str) -> Any:
-    """Read a value from the command line as its annotation says.
+    """Read a value from the command line as its annotation says; raises `ValueError`.
 
     >>> parse(str, "1e-3"), parse(float, "1e-3"), parse(bool, "no"), parse(int | None, "none")
     ('1e-3', 0.001, False, None)
-
-    Lists and dicts are JSON or Python literals. Raises `ValueError`.
     """
-    options = get_args(annotation)
-    if get_origin(annotation) in (types.UnionType, typing.Union):
-        first = sorted(options, key=lambda each: each is not NONE)
-        return _first(first, lambda each: parse(each, text))
-    if get_origin(annotation) is Literal:
-        return _first({type(each) for each in options}, lambda each: parse(each, text), annotation)
-    if annotation is NONE:
-        return conform(annotation, None if text.strip().lower() in ("none", "null") else text)
-    if annotation is bool:
-        return conform(bool, WORDS.get(text.strip().lower()))
-    if annotation in (int, float, str):
-        return annotation(text)
-    try:
-        return conform(annotation, json.loads(text))
-    except json.JSONDecodeError:
+    for reader in READERS:
         try:
-            return conform(annotation, ast.literal_eval(text))
-        except (SyntaxError, TypeError, MemoryError, RecursionError):  # no literal of Python's
-            raise ValueError from None
-
-
-def _first(options: Iterable[Any], attempt: Any, annotation: Any = Any) -> Any:
-    """Give the first answer of `attempt` over options that doesn't raise `ValueError`."""
-    for option in options:
-        try:
-            return conform(annotation, attempt(option))
-        except ValueError:
+            return conform(annotation, reader(text))
+        except UNREADABLE:
             continue
     raise ValueError
 
@@ -128,10 +77,10 @@ def read(notebook: Any, name: str) -> dict[str, Parameter]:
     code = (c for c in notebook.cells if c.cell_type == "code")
     cells = [c for c in code if TAG in c.metadata.get("tags", [])]
     if len(cells) != 1:
-        count = "no cell" if not cells else f"{len(cells)} cells"
+        count = f"{len(cells)} cells" if cells else "no cell"
         raise ParameterError(
-            f'{name} has {count} tagged "{TAG}": tag one, `# %% tags=["{TAG}"]`, so that '
-            "values given to a run aren't overwritten by the page's own"
+            f'{name} has {count} tagged "{TAG}": tag one, `# %% tags=["{TAG}"]`, so that values '
+            "given to a run aren't overwritten by the page's own"
         )
     try:
         tree = ast.parse(cells[0].source)
@@ -139,78 +88,48 @@ def read(notebook: Any, name: str) -> dict[str, Parameter]:
         raise ParameterError(f"{name}: parameters cell, line {error.lineno}: {error.msg}") from None
     found: dict[str, Parameter] = {}
     for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):  # Literal is imported
+        comment = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if comment or isinstance(node, ast.Import | ast.ImportFrom):  # Literal is imported
             continue
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            continue
-        parameter = _declared(node, f"{name}: parameters cell, line {node.lineno}")
+        try:
+            parameter = _declared(node)
+        except ParameterError as error:
+            where = f"{name}: parameters cell, line {node.lineno}"
+            raise ParameterError(f"{where}: {error}") from None
         if parameter.name in found:
             raise ParameterError(f"{name}: parameter {parameter.name!r} is declared twice")
         found[parameter.name] = parameter
     return found
 
 
-def _declared(node: ast.stmt, where: str) -> Parameter:
+def _declared(node: ast.stmt) -> Parameter:
     """Read one declaration, `name: type = value` or `name = value`."""
-    target: ast.expr | None = node.target if isinstance(node, ast.AnnAssign) else None
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        target = node.targets[0]
-    value: ast.expr | None = getattr(node, "value", None)
-    if not isinstance(target, ast.Name) or value is None:
-        raise ParameterError(f"{where}: only `name: type = value` belongs here")
+    match node:
+        case ast.AnnAssign(ast.Name(name), annotation, value) if value:
+            kind = ast.unparse(annotation)
+        case ast.Assign([ast.Name(name)], value):
+            kind = ""
+        case _:
+            raise ParameterError("only `name: type = value` belongs here")
     try:
         default = ast.literal_eval(value)
     except ValueError:
-        raise ParameterError(
-            f"{where}: the default of {target.id!r} is not a literal: {ast.unparse(value)}"
-        ) from None
-    annotation = _annotation(node.annotation, where) if isinstance(node, ast.AnnAssign) else None
-    if annotation in (None, list):  # the default says more
-        annotation = _annotation_of(default) or annotation
-    if annotation is None:
-        raise ParameterError(
-            f"{where}: say what {target.id} may be, such as {target.id}: str | None"
-        )
+        text = ast.unparse(value)
+        raise ParameterError(f"the default of {name!r} is not a literal: {text}") from None
+    if kind in ("", "list"):  # the default says more
+        kind = type(default).__name__
+        if isinstance(default, list) and len(items := {type(x).__name__ for x in default}) == 1:
+            kind = f"list[{items.pop()}]"
     try:
-        return Parameter(target.id, annotation, conform(annotation, default))
+        annotation = eval(kind, {"__builtins__": {}}, NAMES)  # no other names
+        return Parameter(name, kind, annotation, conform(annotation, default))
     except ValueError:
+        raise ParameterError(f"{name} = {default!r} is not {kind}") from None
+    except (NameError, TypeError, AttributeError, SyntaxError, PydanticSchemaGenerationError):
         raise ParameterError(
-            f"{where}: {target.id} = {default!r} is not {described(annotation)}"
+            f"{name}: type {kind} can't be checked; use int, float, str, bool, dict, "
+            "list[...], Literal[...] or one of these | None"
         ) from None
-
-
-def _annotation(node: ast.expr, where: str) -> Any:
-    """Turn an annotation's source into the type: int, list[str], float | None, Literal[...]."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _annotation(ast.parse(node.value, mode="eval").body, where)
-    text = ast.unparse(node)
-    try:
-        annotation = eval(text, {"__builtins__": {}}, ANNOTATIONS)  # the names above, no others
-        _check(annotation)
-    except (NameError, TypeError, AttributeError, SyntaxError, ValueError):
-        raise ParameterError(
-            f"{where}: type {text} can't be checked; use int, float, str, bool, dict, list[...], "
-            "Literal[...] or one of these | None"
-        ) from None
-    return annotation
-
-
-def _check(annotation: Any) -> None:
-    """Raise `TypeError` for an annotation whose values can't be read from a text."""
-    if get_origin(annotation) in (list, types.UnionType, typing.Union):
-        for each in get_args(annotation):
-            _check(each)
-    elif get_origin(annotation) is not Literal and annotation not in (*SCALARS, list, NONE):
-        raise TypeError
-
-
-def _annotation_of(value: Any) -> Any:
-    """Give the annotation that a default stands for; None where it says too little."""
-    if isinstance(value, list | tuple):
-        inside = {_annotation_of(each) for each in value}
-        item = inside.pop() if len(inside) == 1 else None
-        return list if item is None else types.GenericAlias(list, (item,))
-    return type(value) if type(value) in SCALARS else None
 
 
 def split(words: Iterable[str]) -> dict[str, str]:
@@ -242,13 +161,14 @@ def resolve(
         if name not in declared:
             wrong.append(f"unknown parameter {name!r}{nearest(name, declared)}")
             continue
-        kind, default = declared[name].annotation, declared[name].default
+        parameter = declared[name]
         try:
-            values[name] = parse(kind, value) if isinstance(value, str) else conform(kind, value)
+            check = parse if isinstance(value, str) else conform
+            values[name] = check(parameter.annotation, value)
         except ValueError:
-            example = json.dumps(default[:2]) if isinstance(default, list) else ""
-            hint = f", such as {name}='{example}'" if example else ""
-            wrong.append(f"{name} = {value!r} is not {described(kind)}{hint}")
+            example = parameter.default[:2] if isinstance(parameter.default, list) else None
+            hint = f", such as {name}='{json.dumps(example)}'" if example else ""
+            wrong.append(f"{name} = {value!r} is not {parameter.type}{hint}")
     if wrong:
         known = "\n  ".join(map(str, declared.values())) or "none"
         raise ParameterError(

@@ -2,8 +2,7 @@
 
 `jupytext --sync` keeps old outputs beside edited code and can revert a source that is older than
 its twin. Here the `.py` is the truth, and the twin a function of it: the same bytes every time.
-Runs are made from the source itself. The committed file is for those who open it elsewhere, so it
-has one cell more, which looks whether the package is there.
+The committed file has one cell more, which looks whether the package is there.
 """
 
 import hashlib
@@ -16,8 +15,8 @@ import jupytext
 import nbformat
 
 from tokenspace.errors import RunError
-from tokenspace.files import write
-from tokenspace.press.layout import read_text, sources, unwritable
+from tokenspace.files import read_text, unwritable, write
+from tokenspace.press.layout import sources
 
 KERNEL = "python3"
 CHECK_ID = "installation"
@@ -65,12 +64,7 @@ if importlib.util.find_spec("tokenspace") is None:
 
 
 def with_check(notebook: Any) -> Any:
-    """Put a first code cell into a twin that says what to do where the package isn't installed.
-
-    >>> page = twin("# %% [markdown]\\n# # Title\\n\\n# %%\\n1 + 1\\n")
-    >>> [cell.source.splitlines()[0] for cell in with_check(page).cells]
-    ['# Title', '# Opened alone, this says what to install.', '1 + 1']
-    """
+    """Put a first code cell into a twin that says what to do where the package isn't installed."""
     check = nbformat.v4.new_code_cell(CHECK, id=CHECK_ID)
     check.metadata["tags"] = ["remove-cell"]
     notebook.cells.insert(1, check)
@@ -96,9 +90,9 @@ def is_edited(path: Path) -> bool:
 def sync(root: Path, *, check: bool = False) -> list[str]:
     """Bring every twin up to date and say what was done; `check` only says what would be.
 
-    Twins that are right aren't touched, so nothing is rebuilt for them. One that was edited is kept
-    as `NAME.edited.ipynb` before it is written. A twin without a source is reported, never deleted.
-    Raises `RunError` where nothing can be written.
+    Twins that are right aren't touched. One that was edited is kept as `NAME.edited.ipynb` before
+    it is written; one without a source is reported, never deleted. Raises `RunError` where nothing
+    can be written.
     """
     done = []
     for path in sources(root):
@@ -106,26 +100,26 @@ def sync(root: Path, *, check: bool = False) -> list[str]:
         wanted = dumps(with_check(twin(read_text(path)))).encode()
         if target.is_file() and target.read_bytes() == wanted:
             continue
-        done.append(f"{target.relative_to(root)} {'differs' if check else 'written'}")
-        if not check:
-            try:
-                if target.is_file() and is_edited(target):
-                    done[-1] += f"; it was edited, and that is kept as {_keep(target).name}"
-                write(target, wanted)
-            except OSError as error:
-                name = target.relative_to(root)
-                raise RunError(f"{name}: {unwritable(target.parent, error)}") from None
+        try:
+            kept = "" if check else _write(target, wanted)
+        except OSError as error:
+            name = target.relative_to(root)
+            raise RunError(f"{name}: {unwritable(target.parent, error)}") from None
+        done.append(f"{target.relative_to(root)} {'differs' if check else 'written'}{kept}")
     for path in sorted((root / "notebooks").glob("*/*.ipynb")):
         if not path.with_suffix(".py").is_file() and EDITED not in path.name:
-            done.append(
-                f"{path.relative_to(root)} has no .py source: delete it, or make its source"
-            )
+            name = path.relative_to(root)
+            done.append(f"{name} has no .py source: delete it, or make its source")
     return done
 
 
-def _keep(target: Path) -> Path:
-    """Copy an edited twin beside itself, under a name that is free."""
-    names = (target.with_suffix(f"{EDITED}{n}.ipynb") for n in chain([""], count(2)))
-    kept = next(path for path in names if not path.exists())
-    write(kept, target.read_bytes())
+def _write(target: Path, wanted: bytes) -> str:
+    """Write a twin; an edited one is kept beside it first, and said to be."""
+    kept = ""
+    if target.is_file() and is_edited(target):
+        names = (target.with_suffix(f"{EDITED}{n}.ipynb") for n in chain([""], count(2)))
+        copy = next(path for path in names if not path.exists())
+        write(copy, target.read_bytes())
+        kept = f"; it was edited, and that is kept as {copy.name}"
+    write(target, wanted)
     return kept
