@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 def told(stream: io.StringIO) -> str:
     with Report(2, Console(file=stream)) as report:
         for name in ("hub/a", "hub/b"):
-            report.start(name, 40)
+            report.begin(name, 40)
             for index in range(40):
                 report.cell(name, index)
             report.end(name, "done in 3 s")
