@@ -80,18 +80,8 @@ def test_groups_are_told_apart(planted_tables):
     assert torch.equal(groups[:N] == GROUPS.index("captured"), captured(full, hub)[:N])
 
 
-def test_the_decomposition_is_exact(planted_tables):
-    for _, _, full, hub in planted_tables.values():
-        table = decompose(full.r1, full.r2, token_groups(full, hub))
-        d = mle(full.r1, full.r2).value
-        assert table.contribution.sum() == pytest.approx(1 / d, rel=1e-9)
-        assert (table.weight * table.mean_m).sum() == pytest.approx(1 / d, rel=1e-9)
-        assert table.n.sum() == len(full.r1)
-        assert table.share.sum() == pytest.approx(1)
-
-
 @given(
-    st.lists(st.tuples(st.floats(1, 50), st.integers(0, 4)), min_size=3, max_size=40).filter(
+    st.lists(st.tuples(st.floats(1, 50), st.integers(0, 2)), min_size=3, max_size=40).filter(
         lambda rows: sum(mu > 1 for mu, _ in rows) > 1
     )
 )
@@ -101,6 +91,8 @@ def test_the_decomposition_is_exact_for_any_groups(rows):
     table = decompose(torch.ones_like(r2), r2, groups)
     assert table.contribution.sum() == pytest.approx(1 / mle(torch.ones_like(r2), r2).value, 1e-9)
     assert len(table) == len(set(groups.tolist()))
+    assert table.n.sum() == len(rows)
+    assert table.share.sum() == pytest.approx(1)
 
 
 def test_the_decomposition_drops_zero_distances_as_the_mle_does():
@@ -115,13 +107,10 @@ def test_labels_that_do_not_match_are_named():
         inspect.unwrap(decompose)(torch.ones(3), torch.ones(3), torch.zeros(2, dtype=torch.int64))
 
 
-@pytest.mark.parametrize(
-    ("r1", "r2", "rho", "expected"),
-    [(1, 2, 3, (1, 2)), (1, 3, 2, (1, 2)), (3, 4, 2, (2, 2)), (2, 2, 2, (2, 2))],
-)
-def test_the_ghost_by_cases(r1, r2, rho, expected):
-    one = [torch.tensor([float(v)]) for v in (r1, r2, rho)]
-    assert tuple(v.item() for v in ghost(*one)) == expected
+def test_the_ghost_by_cases():
+    cases = [[1.0, 2, 3], [1, 3, 2], [3, 4, 2], [2, 2, 2], [1, 3, math.inf]]  # r1, r2, length
+    two = torch.stack(ghost(*torch.tensor(cases).T), dim=1)
+    assert two.tolist() == [[1, 2], [1, 2], [2, 2], [2, 2], [1, 3]]
 
 
 def test_the_ghost_predicts_a_planted_hub(planted_tables):
@@ -135,11 +124,3 @@ def test_the_ghost_predicts_a_planted_hub(planted_tables):
         assert 1 / planted == pytest.approx(1 / phantom + left, rel=0.15)
         if cosine >= 0.5:
             assert phantom == pytest.approx(planted, rel=0.1)
-
-
-def test_a_ghost_far_away_changes_nothing():
-    r1, r2 = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
-    assert [v.tolist() for v in ghost(r1, r2, torch.full((2,), math.inf))] == [
-        r1.tolist(),
-        r2.tolist(),
-    ]

@@ -103,16 +103,14 @@ def test_zero_rows_have_no_log_length_but_are_short():
     assert {500, 501, 502} <= set(reflection(table).rows.tolist())
 
 
-def without(rows, hub):
-    keep = torch.ones(len(rows), dtype=torch.bool)
-    keep[hub] = False
-    return rows[keep]
+def judged(core, h):
+    table, hub = plant(core, h, 0.2, 0)
+    free = nearest(core)
+    return judge(nearest(table), hub, free, lengths(core)), free
 
 
 def test_a_capturing_hub_is_not_inert():
-    core = manifold(1500, 8, 256, 0.35, seed=0)
-    table, hub = plant(core, 60, 0.2, 0)
-    effect = judge(nearest(table), hub, nearest(core), lengths(core))
+    effect, _ = judged(manifold(1500, 8, 256, 0.35, seed=0), 60)
     assert not effect.inert
     assert effect.captured > 0.7
     assert effect.touched >= effect.captured
@@ -120,19 +118,14 @@ def test_a_capturing_hub_is_not_inert():
 
 
 def test_a_hub_among_close_neighbours_is_inert():
-    core = manifold(1500, 2, 256, 0.95, seed=0)
-    table, hub = plant(core, 60, 0.2, 0)
-    free = nearest(core)
-    effect = judge(nearest(table), hub, free, lengths(core))
+    effect, free = judged(manifold(1500, 2, 256, 0.95, seed=0), 60)
     assert effect.inert
     assert effect.captured <= effect.touched < 0.01
     assert effect.ghost == pytest.approx(1499 / float((free.r2 / free.r1).log().sum()), rel=1e-3)
 
 
 def test_one_short_row_captures_nobody_but_is_not_inert():
-    core = manifold(1500, 8, 256, 0.35, seed=0)
-    table, hub = plant(core, 1, 0.2, 0)
-    effect = judge(nearest(table), hub, nearest(core), lengths(core))
+    effect, _ = judged(manifold(1500, 8, 256, 0.35, seed=0), 1)
     assert effect.captured == 0
     assert effect.touched > 0.7
     assert not effect.inert
@@ -144,11 +137,6 @@ def test_a_ghost_that_captures_everyone_has_no_reading():
     effect = judge(found, torch.tensor([], dtype=torch.int64), found, lengths(core))
     assert effect.ghost is None
     assert "a ghost hub at the origin would capture every token" in effect.why
-
-
-def test_lengths_are_summed_in_double():
-    rows = torch.full((2, 3), 1e-30)
-    assert lengths(rows).tolist() == pytest.approx([math.sqrt(3) * 1e-30] * 2)
 
 
 def test_a_shoulder_of_the_core_is_no_valley():

@@ -1,8 +1,7 @@
-"""Estimators against closed forms, hand computations, scikit-dimension and known manifolds."""
+"""Estimators and local dimension: closed forms, hand computations, scikit-dimension, manifolds."""
 
 import inspect
 import math
-import warnings
 from functools import partial
 
 import pytest
@@ -10,6 +9,7 @@ import skdim
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from tokenspace.errors import ParameterError, TableError
 from tokenspace.hub import (
@@ -19,7 +19,9 @@ from tokenspace.hub import (
     exponential_check,
     facco,
     gaussian,
+    lid,
     lid_harmonic,
+    lid_null,
     limit,
     log_ratios,
     median,
@@ -48,8 +50,11 @@ def by_brute_force(rows, k=2):
 # --- closed forms and hand computations
 
 
-def test_mle_by_hand():
+def test_mle_and_median_by_hand():
     assert mle(*pairs(MU)).value == pytest.approx(4 / math.log(1.1 * 1.2 * 1.5 * 2 * 3), rel=1e-12)
+    assert median(*pairs(MU)).value == pytest.approx(math.log(2) / math.log(1.5), rel=1e-12)
+    even = (math.log(1.2) + math.log(1.5)) / 2
+    assert median(*pairs(MU[:4])).value == pytest.approx(math.log(2) / even, rel=1e-12)
 
 
 def test_facco_counts_from_one_and_drops_the_last_point():
@@ -66,12 +71,6 @@ def test_censored_by_hand_and_without_censoring_is_the_mle():
     total = math.log(1.1) + math.log(1.2) + math.log(1.5) + 2 * math.log(1.5)
     assert censored(*pairs(MU), keep=0.6).value == pytest.approx(2 / total, rel=1e-12)
     assert censored(*pairs(MU), keep=1.0).value == pytest.approx(mle(*pairs(MU)).value, rel=1e-12)
-
-
-def test_median_by_hand():
-    assert median(*pairs(MU)).value == pytest.approx(math.log(2) / math.log(1.5), rel=1e-12)
-    even = (math.log(1.2) + math.log(1.5)) / 2
-    assert median(*pairs(MU[:4])).value == pytest.approx(math.log(2) / even, rel=1e-12)
 
 
 def test_survival_is_a_line_of_slope_d_for_exact_quantiles():
@@ -93,15 +92,6 @@ def test_unbiased_and_with_the_right_error_under_the_model(estimator, poisson):
     spread, claimed = float(values.std()), float(torch.tensor([e.se for e in found]).mean())
     assert claimed == pytest.approx(spread, rel=0.12)
     assert float(values.mean()) == pytest.approx(6.0, rel=0.012)
-
-
-def test_relative_error_of_the_mle_is_one_over_root_n(poisson):
-    r = poisson(20000, 10.0, 2, seed=0)
-    found = mle(r[:, 0], r[:, 1])
-    assert found.se / found.value == pytest.approx(20000**-0.5, rel=0.04)
-
-
-# --- the exponential check
 
 
 def test_exponential_check_accepts_the_model_and_refuses_a_mixture(poisson):
@@ -138,12 +128,13 @@ ratios = st.lists(st.floats(1.001, 50), min_size=3, max_size=30)
 
 
 @given(mu=ratios, scale=st.floats(1e-6, 1e6))
-def test_a_change_of_units_changes_only_the_scale(mu, scale):
+def test_a_change_of_units_changes_only_the_scale_and_order_nothing(mu, scale):
     r1, r2 = pairs(mu)
     for estimator in ESTIMATORS:
         one, other = estimator(r1, r2), estimator(r1 * scale, r2 * scale)
         assert other.value == pytest.approx(one.value, rel=1e-6)
         assert other.scale == pytest.approx(one.scale * scale, rel=1e-6)
+        assert estimator(*pairs(mu[::-1])).value == pytest.approx(one.value, rel=1e-9)
 
 
 @given(mu=ratios)
@@ -152,13 +143,6 @@ def test_the_mle_is_the_harmonic_mean_of_lid_at_two_neighbours(mu):
     n = len(mu)
     harmonic = lid_harmonic(torch.stack([r1, r2], dim=1), k=2).value
     assert mle(r1, r2).value == pytest.approx(harmonic * (n - 1) / n, rel=1e-9)
-
-
-@given(mu=ratios)
-def test_the_order_of_the_rows_does_not_matter(mu):
-    for estimator in ESTIMATORS:
-        there, back = estimator(*pairs(mu)).value, estimator(*pairs(mu[::-1])).value
-        assert there == pytest.approx(back, rel=1e-9)
 
 
 # --- known manifolds, n = 5,000: the mean of three seeds within three standard errors of one run
@@ -179,9 +163,8 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_known_manifolds(name, read):
-    make, dimension = KNOWN[name]
+@pytest.mark.parametrize(("make", "dimension"), KNOWN.values(), ids=KNOWN)
+def test_known_manifolds(make, dimension, read):
     mean = sum(read(make(5000, seed=seed)) for seed in range(3)) / 3
     assert mean == pytest.approx(dimension, rel=3 / math.sqrt(5000))
 
@@ -204,10 +187,6 @@ def test_duplicates_are_counted_and_named_and_deduplication_restores_the_answer(
     restored, wanted = mle(*by_brute_force(unique).T), mle(*by_brute_force(clean).T)
     assert restored.value == pytest.approx(wanted.value, abs=1e-12)
     assert restored.n_zero_distance == 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        theirs = skdim.id.TwoNN(discard_fraction=0, method="mle").fit(unique.numpy()).dimension_
-    assert restored.value == pytest.approx(theirs, rel=1e-9)
 
 
 def test_ties_are_kept_as_zero_and_named():
@@ -218,20 +197,21 @@ def test_ties_are_kept_as_zero_and_named():
     assert "1 ties r1 = r2 kept as m = 0" in found.note
 
 
-def test_only_ties_have_no_dimension():
-    rows = torch.eye(5)
-    with pytest.raises(TableError, match=r"0 have r1 = 0 and 5 have r1 = r2.*3 distinct rows"):
-        mle(*by_brute_force(rows).T)
+@pytest.mark.parametrize(
+    ("r1", "r2", "says"),
+    [
+        ([1.0] * 5, [1.0] * 5, r"0 have r1 = 0 and 5 have r1 = r2.*3 distinct rows"),
+        ([0.0, 0.0], [1.0, 1.0], "2 have r1 = 0.* Distances below 1e-162 beside much longer rows"),
+    ],
+)
+def test_only_ties_or_zeros_have_no_dimension(r1, r2, says):
+    with pytest.raises(TableError, match=says):
+        mle(torch.tensor(r1), torch.tensor(r2))
 
 
 def test_a_median_among_ties_says_so():
     with pytest.raises(TableError, match="3 of 5 pairs are ties: the median ratio is 1"):
         median(torch.ones(5), torch.tensor([1.0, 1.0, 1.0, 2.0, 3.0]))
-
-
-def test_only_zero_distances_have_no_dimension():
-    with pytest.raises(TableError, match="2 have r1 = 0"):
-        mle(torch.zeros(2), torch.ones(2))
 
 
 @pytest.mark.parametrize(
@@ -287,3 +267,67 @@ def test_the_errors_of_a_hand_worked_table():
     m = torch.arange(1.0, 101.0, dtype=torch.float64)
     kept = censored(torch.ones(100), m.exp(), keep=0.49)
     assert kept.se == pytest.approx(kept.value / math.sqrt(49), rel=1e-12)  # 49 are looked at
+
+
+# --- local dimension
+
+
+def test_pointwise_agreement_with_scikit_dimension():
+    rows = gaussian(400, 6, seed=0)
+    found = nearest(rows, 20)
+    theirs = skdim.id.MLE().fit(rows.numpy(), n_neighbors=20)
+    assert torch.allclose(lid(found.distances), torch.tensor(theirs.dimension_pw_), rtol=1e-6)
+    assert lid_harmonic(found.distances).value == pytest.approx(theirs.dimension_, rel=1e-6)
+
+
+def test_the_tail_at_two_neighbours_is_pareto(poisson):
+    d, n = 12.0, 40000
+    local = lid(poisson(n, d, 2, seed=0), k=2)
+    for t in (5.0, 12.0, 50.0, 500.0):
+        expected = -math.expm1(-d / t)
+        seen = float((local > t).double().mean())
+        assert seen == pytest.approx(expected, abs=4 * math.sqrt(expected / n))
+        assert lid_null(d, 2).sf(t) == pytest.approx(expected, rel=1e-12)
+    assert math.isinf(lid_null(d, 2).mean())
+
+
+def test_the_law_at_twenty_neighbours(poisson):
+    local = lid(poisson(5000, 12.0, 20, seed=1), k=20)
+    assert stats.kstest(local.numpy(), lid_null(12.0, 20).cdf).pvalue > 0.01
+    null = lid_null(12.0, 20)
+    assert null.ppf(0.99) / null.median() == pytest.approx(1.80, abs=0.005)
+    assert float(local.quantile(0.99) / local.median()) == pytest.approx(1.80, rel=0.05)
+
+
+def test_harmonic_mean_reads_d_with_its_error(poisson):
+    r = poisson(200 * 100, 8.0, 20, seed=2).reshape(200, 100, 20)
+    found = [lid_harmonic(one) for one in r]
+    values = torch.tensor([e.value for e in found])
+    assert float(values.mean()) == pytest.approx(8.0, rel=0.01)
+    assert sum(e.se for e in found) / 200 == pytest.approx(float(values.std()), rel=0.15)
+
+
+def test_a_neighbour_at_zero_is_named_or_dropped_and_counted():
+    r = torch.tensor([[0.0, 1.0, 2.0], [1.0, 2.0, 4.0], [1.0, 1.0, 4.0]])
+    with pytest.raises(TableError, match=r"1 rows have a neighbour at distance 0 \(at 0\)"):
+        lid(r, k=3)
+    found = lid_harmonic(r, k=3)
+    assert (found.n, found.n_zero_distance) == (2, 1)
+    assert "1 pairs with r1 = 0 dropped" in found.note
+
+
+def test_neighbours_at_one_distance_are_named_or_counted():
+    r = torch.tensor([[1.0, 2.0], [3.0, 3.0], [1.0, 4.0]])
+    with pytest.raises(TableError, match=r"all 2 neighbours at one distance \(at 1\)"):
+        lid(r, k=2)
+    found = lid_harmonic(r, k=2)
+    assert found.n_ties == 1
+    assert found.value == pytest.approx(3 / math.log(8))
+    with pytest.raises(TableError, match="4 have r1 = r2"):
+        lid_harmonic(torch.ones(4, 3), k=3)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+def test_k_lies_within_the_neighbours_found(k):
+    with pytest.raises(ParameterError, match=f"k = {k} needs 2 <= k <= 3"):
+        lid(torch.ones(2, 3), k=k)

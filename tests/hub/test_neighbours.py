@@ -134,20 +134,6 @@ def test_minilm_against_scikit_learn_in_fp64():
     np.testing.assert_allclose(found.distances[queries].numpy(), far[:, 1:], rtol=1e-9)
 
 
-def test_only_blocks_are_held(monkeypatch):
-    """Nothing of n × n: the largest product is block × block."""
-    shapes = []
-    product = torch.Tensor.__matmul__
-    monkeypatch.setattr(
-        torch.Tensor,
-        "__matmul__",
-        lambda a, b: shapes.append((len(a), b.shape[1])) or product(a, b),
-    )
-    nearest(gaussian(1000, 4), block=100)
-    assert max(a * b for a, b in shapes) <= 100 * 100
-    assert len(shapes) == 10 * 11 // 2  # each pair of blocks once
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [

@@ -55,12 +55,6 @@ def test_a_hub_free_reading_is_the_latent_one_over_the_bend(read):
         assert here * bend(cosine) == pytest.approx(straight * bend(0.98), rel=0.06)
 
 
-def test_the_same_seed_gives_the_same_table_and_another_seed_another():
-    one, same, other = (manifold(50, 2, 16, 0.5, seed=s) for s in (1, 1, 2))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-
-
 @pytest.mark.parametrize("cosine", [0.0, 1.0, -0.3])
 def test_an_impossible_cosine_is_named(cosine):
     with pytest.raises(ParameterError, match=f"cosine = {cosine} must lie strictly between 0 and"):

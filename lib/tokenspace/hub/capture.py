@@ -36,13 +36,7 @@ def captured(neighbours: Neighbours, hub_rows: Int[Tensor, " h"]) -> Bool[Tensor
 
 
 def token_groups(neighbours: Neighbours, hub_rows: Int[Tensor, " h"]) -> Int[Tensor, " q"]:
-    """Index into `GROUPS` of each query: free 0, captured 1, itself a hub row 2.
-
-    >>> from tokenspace.hub import nearest
-    >>> rows = torch.tensor([[9.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, 9.0]])
-    >>> token_groups(nearest(rows), torch.tensor([1, 2])).tolist()
-    [1, 2, 2, 1]
-    """
+    """Index into `GROUPS` of each query: free 0, captured 1, itself a hub row 2."""
     itself = torch.isin(neighbours.queries, hub_rows.to(neighbours.queries.device))
     return torch.where(itself, 2, captured(neighbours, hub_rows).to(torch.int64))
 
@@ -106,7 +100,7 @@ def decompose(
     kept = groups[r1 > 0]
     table = pd.DataFrame({"code": kept.numpy(), "m": m.numpy()})
     table = table.groupby("code").m.agg(n="size", mean_m="mean").reset_index()
-    table.insert(0, "group", [GROUPS[c] if c in range(len(GROUPS)) else str(c) for c in table.code])
+    table.insert(0, "group", [GROUPS[code] for code in table.code])
     table.insert(2, "weight", table.n / (len(m) - 1))
     table["contribution"] = table.weight * table.mean_m
     table["share"] = table.contribution / table.contribution.sum()

@@ -33,7 +33,6 @@ class Estimate:
     se: float
     n: int
     scale: float  # median r2 (median r_k for LID), in the table's units
-    method: str
     n_zero_distance: int = 0
     n_ties: int = 0
     note: str = ""
@@ -60,21 +59,17 @@ class _Pairs(NamedTuple):
     zeros: int
     ties: int
 
-    def estimate(self, value: float, se: float, method: str) -> Estimate:
+    def estimate(self, value: float, se: float) -> Estimate:
         """An `Estimate` whose note names the policy that was applied and the limit, if passed."""
         n = len(self.m)
-        notes = [policy_note(self.zeros, self.ties), limit_note(value, n)]
-        note = "; ".join(filter(None, notes))
-        return Estimate(value, se, n, self.scale, method, self.zeros, self.ties, note)
+        notes = filter(None, [policy_note(self.zeros, self.ties), limit_note(value, n)])
+        return Estimate(value, se, n, self.scale, self.zeros, self.ties, "; ".join(notes))
 
 
 def limit(n: int) -> float:
     """Dimension above which n points only bound it from below: 2 log10 n.
 
     Eckmann and Ruelle, Physica D 56 (1992) 185: pairs at a tenth of the set's size must exist.
-
-    >>> round(limit(512), 1)
-    5.4
     """
     return 2 * math.log10(n)
 
@@ -103,7 +98,7 @@ def mle(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"]) -> Estimate:
     n = len(pairs.m)
     value = (n - 1) / float(pairs.m.sum())
     spread = float(pairs.m.std() / pairs.m.mean())
-    return pairs.estimate(value, value * spread / math.sqrt(n), "mle")
+    return pairs.estimate(value, value * spread / math.sqrt(n))
 
 
 def facco(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"], keep: float = 0.9) -> Estimate:
@@ -111,10 +106,6 @@ def facco(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"], keep: float = 0.9) -
 
     F = i/N counts from i = 1; the last point has F = 1, no finite y, and is always dropped.
     The standard error is the delta method on Renyi's form of exponential order statistics.
-
-    >>> r2 = torch.tensor([1.1, 1.2, 1.5, 2.0, 3.0])
-    >>> round(facco(torch.ones(5), r2, keep=1.0).value, 4)
-    2.3305
     """
     pairs = _pairs(r1, r2)
     n = len(pairs.m)
@@ -124,16 +115,13 @@ def facco(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"], keep: float = 0.9) -
     value = float(x @ y / (x @ x))
     # m_(i) d = sum_{j<=i} Z_j / (N-j+1), Z ~ Exp(1), so dvalue/value = -sum_j Z_j tail_j / (N-j+1)
     tail = y.flip(0).cumsum(0).flip(0) / torch.arange(n, n - k, -1, dtype=torch.float64)
-    return pairs.estimate(value, value * float(tail.norm() / (y @ y)), f"facco, keep {keep:g}")
+    return pairs.estimate(value, value * float(tail.norm() / (y @ y)))
 
 
 def censored(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"], keep: float = 0.9) -> Estimate:
     """Likelihood of the n smallest m, the rest censored: (n-1) / (sum m + (N-n) m_(n)).
 
     Unbiased under the model, with relative standard error 1 / sqrt(n).
-
-    >>> round(censored(torch.ones(4), torch.full((4,), math.e), keep=0.5).value, 6)
-    0.25
     """
     pairs = _pairs(r1, r2)
     n = len(pairs.m)
@@ -143,7 +131,7 @@ def censored(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"], keep: float = 0.9
     if k < 2 or total == 0:
         raise TableError(f"keep = {keep:g} of {n} pairs leaves no ratio to read; keep more.")
     value = (k - 1) / total
-    return pairs.estimate(value, value / math.sqrt(k), f"censored, keep {keep:g}")
+    return pairs.estimate(value, value / math.sqrt(k))
 
 
 def median(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"]) -> Estimate:
@@ -163,7 +151,7 @@ def median(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"]) -> Estimate:
     half = math.sqrt(n) / 2
     low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
     value = math.log(2) / middle
-    return pairs.estimate(value, value * float(m[high] - m[low]) / 2 / middle, "median")
+    return pairs.estimate(value, value * float(m[high] - m[low]) / 2 / middle)
 
 
 def survival(m: Float[Tensor, " n"]) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
@@ -191,9 +179,6 @@ def lid(distances: Float[Tensor, "q k_max"], k: int = 20) -> Float[Tensor, " q"]
 
     Raises `TableError` for rows with r1 = 0 (deduplicate first), and for rows whose k neighbours
     are all at one distance, where it is infinite; both with their positions.
-
-    >>> round(lid(torch.tensor([[1.0, 2.0]]), k=2).item(), 4)
-    1.4427
     """
     r = _neighbourhood(distances, k)
     zero = (r[:, 0] == 0).nonzero().flatten()
@@ -217,9 +202,6 @@ def lid_harmonic(distances: Float[Tensor, "q k_max"], k: int = 20) -> Estimate:
 
     Rows whose k neighbours are all at one distance count as ties, with 1/LID = 0. The standard
     error takes the rows as independent, which overlapping neighbourhoods aren't quite.
-
-    >>> round(lid_harmonic(torch.tensor([[1.0, 2.0], [1.0, 2.0]]), k=2).value, 4)
-    1.4427
     """
     r = _neighbourhood(distances, k)
     some = r[:, 0] > 0
@@ -232,7 +214,7 @@ def lid_harmonic(distances: Float[Tensor, "q k_max"], k: int = 20) -> Estimate:
     value = 1 / float(inverse.mean())
     se = value**2 * float(inverse.std()) / math.sqrt(n)
     scale = float(r[:, -1].median())
-    return _Pairs(inverse, scale, zeros, ties).estimate(value, se, f"lid, k {k}, harmonic")
+    return _Pairs(inverse, scale, zeros, ties).estimate(value, se)
 
 
 def lid_null(d: float, k: int) -> Any:
@@ -288,6 +270,8 @@ def _nothing_left(n: int, zeros: int, ties: int) -> str:
     return (
         f"No dimension can be read from {n} pairs: {zeros} have r1 = 0 and {ties} have r1 = r2. "
         "Deduplicate the table; it needs at least 3 distinct rows that aren't equidistant."
+        + " Distances below 1e-162 beside much longer rows count as 0."
+        * bool(zeros)
     )
 
 

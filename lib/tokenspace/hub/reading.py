@@ -179,13 +179,16 @@ class _Reader:
         try:
             values["facco"] = facco(found.r1, found.r2).value
             values["median"] = median(found.r1, found.r2).value
-            near = found if k == K else self.neighbours_for_lid(rows, at)
+            near = found
+            if k < K:
+                at = at[torch.linspace(0, len(at) - 1, min(len(at), LID_QUERIES)).long()]
+                near = nearest(rows, K, queries=at, device=self.device, progress=self.progress)
             local = lid_harmonic(near.distances, K)
             values |= {"lid20": local.value, "lid20_se": local.se}
         except TableError as error:
             notes.append(str(error))
         note = "; ".join(filter(None, notes))
-        return Values(len(rows), len(at), **values, note=note), found
+        return Values(len(rows), len(found.queries), **values, note=note), found
 
     def read(self, rows: Tensor, subset: Tensor) -> Values:
         """As `measure`, but a version that can't be read is a missing value with its reason."""
@@ -193,10 +196,6 @@ class _Reader:
             return self.measure(rows, subset)[0]
         except TableError as error:
             return Values(len(subset), 0, note=str(error))
-
-    def neighbours_for_lid(self, rows: Tensor, at: Tensor) -> Neighbours:
-        at = at[torch.linspace(0, len(at) - 1, min(len(at), LID_QUERIES)).long()]
-        return nearest(rows, K, queries=at, device=self.device, progress=self.progress)
 
 
 def _draw(n: int, queries: int | None, seed: int) -> Tensor:
