@@ -16,6 +16,10 @@ class SourceError(TokenspaceError):
     """A table that can't be had: a file, a package or a server that isn't as it should be."""
 
 
+class SourceUnreachable(SourceError):
+    """A server that can't be reached now: what was asked of it may be there the next time."""
+
+
 class ParameterError(TokenspaceError):
     """A notebook parameter that is unknown, of the wrong type, or can't be set at all."""
 

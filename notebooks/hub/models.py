@@ -114,7 +114,7 @@ from tokenspace.sources import check_rows, hf_models, load_table
 
 # %%
 loaded, readings, missing = {}, {}, {}
-public = [model.id for model in hf_models()] if "public" in tables else []
+public = hf_models() if "public" in tables else []
 for spec in [*public, *(t for t in tables if t != "public")]:
     name = spec.rstrip("/").rsplit("/", 1)[-1]
     try:

@@ -63,11 +63,9 @@ def test_of_several_files_one_is_named(hub: HubServer):
     assert load_corpus("org/plays/train-7.txt").text == "part 7"
 
 
-def test_revisions_and_a_second_time_without_a_network(hub: HubServer, monkeypatch):
-    hub.add("datasets/org/plays", {"a.txt": b"early"}, revision="v1")
+def test_a_second_time_without_a_network(hub: HubServer, monkeypatch):
     hub.add("datasets/org/plays", {"a.txt": b"late"})
     assert load_corpus("org/plays").text == "late"
-    assert load_corpus("org/plays", revision="v1").text == "early"
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     asked = len(hub.seen)
     assert load_corpus("org/plays").text == "late"
@@ -94,11 +92,11 @@ def test_a_model_of_the_same_name_is_another_thing(hub: HubServer):
         ({"a.txt": "é".encode("latin1")}, "org/d", "org/d is not UTF-8: byte 0xe9"),
         ({"a.txt": b"short"}, "org/d", "5 characters, fewer than the 6 needed here"),
         ({"a.jsonl": b'{"a": "x"}\n{oh'}, "org/d", "line 2 is no JSON"),
-        ({"a.jsonl": b'["x"]'}, "org/d", "line 1 is no JSON object but"),
-        ({"a.jsonl": jsonl([{"q": "x", "a": "y"}])}, "org/d", "more than one .* of q, a"),
+        ({"a.jsonl": b'["x"]'}, "org/d", "line 1 is no JSON object"),
+        ({"a.jsonl": jsonl([{"q": "x", "a": "y"}])}, "org/d", "more than one .*: q, a. Call"),
         ({"a.jsonl": jsonl([{"n": 1}])}, "org/d", "no column of text"),
         ({"a.jsonl": b"\n\n"}, "org/d", "is empty"),
-        ({"a.parquet": parquet(q=["x"], a=["y"])}, "org/d", "more than one .* of q, a"),
+        ({"a.parquet": parquet(q=["x"], a=["y"])}, "org/d", "more than one .*: q, a. Call"),
         ({"a.parquet": b"PAR1 and no more"}, "org/d", "org/d can't be read: .*[Pp]arquet"),
         ({"a.parquet": b""}, "org/d", "org/d can't be read"),
         ({"a.txt.gz": b"no gzip"}, "org/d", "org/d can't be read"),
@@ -110,25 +108,11 @@ def test_datasets_that_cannot_be_used(hub: HubServer, files, spec, says):
         load_corpus(spec, least=6 if "fewer" in says else 1)
 
 
-def test_a_column_is_named(hub: HubServer):
-    for name, data in (
-        ("a.jsonl", jsonl([{"q": None, "n": 1}, {"q": "x", "a": "y"}, {"q": "z"}])),
-        ("a.parquet", parquet(q=["x", "z"], a=["y", ""], n=[1, 2])),
-    ):
-        hub.add("datasets/org/d", {name: data})
-        assert load_corpus("org/d", column="q").text == "x\nz"
-        for column in ("n", "b"):
-            with pytest.raises(SourceError, match=f"no column {column} of text: .* of q, a"):
-                load_corpus("org/d", column=column)
-
-
 def test_a_missing_file_is_not_looked_for_on_the_hub(hub: HubServer):
     for spec in ("texts/none.txt", "./none.jsonl", "none"):
         with pytest.raises(SourceError, match="can't be read"):
             load_corpus(spec)
     assert not hub.seen
-    with pytest.raises(SourceError, match="has no revision v1"):
-        load_corpus("none.txt", revision="v1")
 
 
 def test_a_file_at_home_is_found(tmp_path, monkeypatch):

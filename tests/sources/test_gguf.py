@@ -143,7 +143,9 @@ def test_an_unknown_quantization_beside_the_table_does_not_hide_it(
     before = load_table(path).rows
     with_unknown_type(path, "blk.w", 999)
     assert torch.equal(load_table(path).rows, before)
-    with pytest.raises(TableError, match=r"blk\.w has quantization type 999, which the gguf lib"):
+    with pytest.raises(
+        TableError, match=r"blk\.w is stored as quantization type 999, which the gguf lib"
+    ):
         load_table(path, tensor="blk.w")
 
 

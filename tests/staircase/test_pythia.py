@@ -8,7 +8,7 @@ from tests.sources.checkpoints import EMBED, SHARDS, random_rows, sharded, singl
 from tests.sources.hub_server import HubServer
 
 from tokenspace import staircase as st
-from tokenspace.errors import ParameterError, SourceError
+from tokenspace.errors import ParameterError, SourceError, SourceUnreachable
 from tokenspace.staircase.pythia import STEPS
 
 START = random_rows(300, 16, torch.float32)
@@ -161,6 +161,14 @@ def test_revisions_may_have_names_of_their_own(hub):
 def test_a_model_without_steps_is_refused(hub, model, says):
     with pytest.raises(SourceError, match=says):
         st.read_snapshots(model, [0, 1])
+
+
+def test_a_step_out_of_reach_is_not_dropped(hub, monkeypatch):
+    publish(hub, {0: START, 1000: END})
+    st.read_snapshots("org/model", [0])
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(SourceUnreachable, match="org/model at step1000"):
+        st.read_snapshots("org/model", [0, 1000])
 
 
 def test_pythias_steps():

@@ -1,4 +1,4 @@
-"""Readers of single files: safetensors, GGUF and .npy, each checked before a number is used.
+"""Readers of single files: safetensors and .npy, each checked before a number is used.
 
 The safetensors header is parsed here rather than by the library, which refuses the whole file for
 one tensor of an unknown type, and whose parser for Hugging Face trusts any answer of a server.
@@ -6,15 +6,11 @@ one tensor of an unknown type, and whose parser for Hugging Face trusts any answ
 
 import json
 import math
-import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from gguf import GGMLQuantizationType, GGUFReader, dequantize
-from gguf.gguf_reader import ReaderField
 from torch import Tensor
 
 from tokenspace.errors import SourceError, TableError
@@ -29,28 +25,20 @@ DTYPES = {
     "F8_E4M3": torch.float8_e4m3fn,
     "F8_E5M2": torch.float8_e5m2,
 }
-GGUF_ROWS_AT_ONCE = 1024  # dequantizing makes three fp32 copies of them
-PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})(\.\w+)")  # of a model split into several files
 
 
-def not_a(kind: str, where: str, first: bytes, size: int) -> SourceError:
-    """The error for `size` bytes that begin with `first` and aren't a file of this kind.
-
-    >>> print(not_a("GGUF", "m.gguf", b"<html><head>", 900))
-    m.gguf is not a GGUF file (first bytes b'<html><h', size 900 bytes): it is a web page,
-    usually a login or error page. Download it again.
-    """
-    hint = ""
-    text = first.lstrip().lower()
+def not_a(kind: str, where: str, first: bytes, size: int | None = None) -> SourceError:
+    """The error for a file of `size` bytes that begins with `first` and isn't of this kind."""
+    hint, text = "", first.lstrip().lower()
     if size == 0:
         hint = " it is empty."
     elif text.startswith((b"<html", b"<!doc", b"<?xml")):
         hint = " it is a web page, usually a login or error page."
     elif text.startswith(b"version "):
         hint = " it is a Git LFS pointer; fetch the file itself with `git lfs pull`."
+    long = "" if size is None else f", size {size} bytes"
     return SourceError(
-        f"{where} is not a {kind} file (first bytes {first[:8]!r}, size {size} bytes):"
-        f"{hint} Download it again."
+        f"{where} is not a {kind} file (first bytes {first[:8]!r}{long}):{hint} Download it again."
     )
 
 
@@ -64,32 +52,17 @@ class Entry:
     start: int
     end: int
 
-    @property
-    def nbytes(self) -> int:
-        return self.end - self.start
 
-
-def header_length(first: bytes, size: int, where: str) -> int:
-    """Bytes of JSON after the 8 bytes `first` of a safetensors file of `size` bytes.
-
-    Raises SourceError when they can't begin one.
-    """
-    length = int.from_bytes(first[:8], "little")
+def header_length(first: bytes, where: str, size: int | None = None) -> int:
+    """Bytes of JSON after the first 8 of a safetensors file; SourceError where none can follow."""
+    length = int.from_bytes(first, "little")
     if len(first) < 8 or not 2 <= length <= MAX_HEADER:
         raise not_a("safetensors", where, first, size)
-    if 8 + length > size:
-        raise SourceError(
-            f"{where} is truncated: its header needs {8 + length} bytes, the file has {size}. "
-            "Download it again."
-        )
     return length
 
 
-def parse_header(raw: bytes, size: int, where: str) -> dict[str, Entry]:
-    """The tensors that the header `raw` lists, each checked to lie inside the file's `size` bytes.
-
-    Raises SourceError for a header that isn't one, and for bytes that the file doesn't have.
-    """
+def parse_header(raw: bytes, where: str) -> dict[str, Entry]:
+    """The tensors that the header `raw` lists; raises SourceError for a header that isn't one."""
     entries: dict[str, Entry] = {}
     try:
         header = json.loads(raw)
@@ -103,12 +76,7 @@ def parse_header(raw: bytes, size: int, where: str) -> dict[str, Entry]:
             f"{where}: the safetensors header can't be read ({error}). Download it again."
         ) from error
     for entry in entries.values():
-        if entry.end > size:
-            raise SourceError(
-                f"{where} is truncated: {entry.name} ends at byte {entry.end}, the file has "
-                f"{size}. Download it again."
-            )
-        if not 0 <= entry.start <= entry.end or min(entry.shape, default=0) < 0:
+        if not 8 + len(raw) <= entry.start <= entry.end or min(entry.shape, default=0) < 0:
             raise SourceError(f"{where}: {entry.name} has impossible offsets or shape: {entry}.")
     return entries
 
@@ -124,30 +92,42 @@ def torch_dtype(entry: Entry, where: str) -> torch.dtype:
             f"{where}: {entry.name} is stored as {entry.dtype}, which can't be read as a table. "
             f"Readable types: {', '.join(DTYPES)}."
         )
-    need = math.prod(entry.shape) * dtype.itemsize
-    if need != entry.nbytes:
+    need, given = math.prod(entry.shape) * dtype.itemsize, entry.end - entry.start
+    if need != given:
         raise SourceError(
             f"{where}: {entry.name} of shape {entry.shape} in {entry.dtype} needs {need} bytes, "
-            f"the header gives it {entry.nbytes}. The file is damaged."
+            f"the header gives it {given}. The file is damaged."
         )
     return dtype
 
 
 def read_header(path: Path) -> dict[str, Entry]:
-    """The checked header of a safetensors file on disk."""
+    """The header of a safetensors file on disk, each tensor checked to lie inside the file."""
     size = path.stat().st_size
     with path.open("rb") as file:
-        length = header_length(file.read(8), size, path.name)
-        return parse_header(file.read(length), size, path.name)
+        length = header_length(file.read(8), path.name, size)
+        if 8 + length > size:
+            raise SourceError(
+                f"{path.name} is truncated: its header needs {8 + length} bytes, the file has "
+                f"{size}. Download it again."
+            )
+        entries = parse_header(file.read(length), path.name)
+    for entry in entries.values():
+        if entry.end > size:
+            raise SourceError(
+                f"{path.name} is truncated: {entry.name} ends at byte {entry.end}, the file has "
+                f"{size}. Download it again."
+            )
+    return entries
 
 
-def read_tensor(path: Path, entry: Entry) -> Tensor:
-    """One tensor, memory-mapped: nothing is read until it is used, nothing else is read at all."""
+def map_tensor(path: Path, entry: Entry, start: int) -> Tensor:
+    """One tensor, memory-mapped from byte `start` on: nothing is read until it is used."""
     dtype = torch_dtype(entry, path.name)
-    size = path.stat().st_size
-    raw = torch.from_file(str(path), shared=False, size=size, dtype=torch.uint8)
-    raw = raw[entry.start : entry.end]
-    if entry.start % dtype.itemsize:  # torch views aligned bytes only
+    if 0 in entry.shape:
+        return torch.empty(entry.shape, dtype=dtype)
+    raw = torch.from_numpy(np.memmap(path, np.uint8, "c", start, entry.end - entry.start))
+    if start % dtype.itemsize:  # torch reads aligned numbers only
         raw = raw.clone()
     return raw.view(dtype).view(entry.shape)
 
@@ -156,15 +136,16 @@ def load_npy(path: Path, side: str = "input", tensor: str | None = None) -> Embe
     """The matrix in a .npy file, memory-mapped. It has no tokens, no tensor names, no sides."""
     if tensor is not None:
         raise TableError(f"{path} holds one unnamed array; there is no tensor {tensor} in it.")
+    size = path.stat().st_size
     with path.open("rb") as file:
         first = file.read(64)
     if not first.startswith(b"\x93NUMPY"):
-        raise not_a(".npy", path.name, first, path.stat().st_size)
+        raise not_a(".npy", path.name, first, size)
     try:
         array = np.load(path, mmap_mode="c", allow_pickle=False)
     except ValueError as error:
         raise SourceError(
-            f"{path} can't be read as a plain array ({error}; size {path.stat().st_size} bytes). "
+            f"{path} can't be read as a plain array ({error}; size {size} bytes). "
             "Save it again with numpy.save from a float32 array."
         ) from error
     if array.ndim != 2 or array.dtype.kind != "f" or array.dtype.itemsize > 8:
@@ -175,83 +156,3 @@ def load_npy(path: Path, side: str = "input", tensor: str | None = None) -> Embe
     native = np.asarray(array, dtype=array.dtype.newbyteorder("="))
     stored = f"F{8 * array.dtype.itemsize}"
     return EmbeddingTable(str(path), torch.from_numpy(native), stored, side=side, origin=str(path))
-
-
-class GGUFFile(GGUFReader):
-    """A GGUF file (llama.cpp) of which one tensor is read, dequantized by the gguf library.
-
-    The library builds all tensors at once, and refuses the whole file for one of a quantization
-    that it doesn't know; here each is built when it is asked for. Raises SourceError when the file
-    isn't a whole GGUF file.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path, size = path, path.stat().st_size
-        self.infos: dict[str, ReaderField] = {}  # by tensor name
-        with path.open("rb") as file:
-            first = file.read(64)
-        if first[:4] != b"GGUF":
-            raise not_a("GGUF", path.name, first, size)
-        try:
-            super().__init__(path)
-        except (ValueError, IndexError, KeyError, OverflowError, UnicodeDecodeError) as error:
-            raise SourceError(
-                f"{path.name} begins as a GGUF file but can't be read to its end (size {size} "
-                f"bytes; {error}). It is truncated or damaged: download it again."
-            ) from error
-
-    @property  # type: ignore[override]
-    def data(self) -> np.ndarray:
-        return self._data
-
-    @data.setter
-    def data(self, mapped: np.ndarray) -> None:
-        # Slicing np.memmap itself costs five times as much, once for every token.
-        self._data = mapped.view(np.ndarray)
-
-    def _build_tensors(self, start_offs: int, fields: list[ReaderField]) -> None:
-        self.infos = {field.name: field for field in fields}
-
-    def value(self, key: str, default: Any = None) -> Any:
-        """A field of the file's header, such as `tokenizer.ggml.tokens`."""
-        field = self.get_field(key)
-        return default if field is None else field.contents()
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        return tuple(int(n) for n in reversed(self.infos[name].parts[3]))
-
-    def read(self, name: str) -> tuple[Tensor, str]:
-        """The rows of one tensor and the name of its stored type.
-
-        F16, BF16, F32 and F64 are memory-mapped as stored; every other type becomes fp32.
-        Raises TableError for a quantization that can't be undone, SourceError for missing bytes.
-        """
-        code = int(self.infos[name].parts[4][0])
-        try:
-            stored = GGMLQuantizationType(code).name
-            super()._build_tensors(self.data_offset, [self.infos[name]])
-            info = self.tensors[0]
-        except ValueError as error:
-            if code in set(GGMLQuantizationType):
-                raise SourceError(
-                    f"{self.path.name} is truncated: {name} of shape {self.shape(name)} lies "
-                    f"beyond its {self.path.stat().st_size} bytes. Download it again."
-                ) from error
-            raise TableError(
-                f"{self.path.name}: {name} has quantization type {code}, which the gguf library "
-                "doesn't know. Try a newer gguf, or a file with this tensor in Q8_0 or F16."
-            ) from error
-        if stored in DTYPES:
-            mapped = np.memmap(self.path, np.uint8, "c", info.data_offset, (info.n_bytes,))
-            return torch.from_numpy(mapped).view(DTYPES[stored]).view(self.shape(name)), stored
-        rows = torch.empty(self.shape(name), dtype=torch.float32)
-        try:
-            for at in range(0, len(rows), GGUF_ROWS_AT_ONCE):
-                block = dequantize(info.data[at : at + GGUF_ROWS_AT_ONCE], info.tensor_type)
-                rows[at : at + GGUF_ROWS_AT_ONCE] = torch.from_numpy(block)
-        except NotImplementedError as error:
-            raise TableError(
-                f"{self.path.name}: {name} is stored as {stored}, which the gguf library can't "
-                "dequantize. Use a file with this tensor in Q8_0 or F16."
-            ) from error
-        return rows, stored

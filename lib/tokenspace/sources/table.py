@@ -73,8 +73,7 @@ class EmbeddingTable:
 def check_rows(rows: Tensor | np.ndarray) -> Float[Tensor, "n d"]:
     """Rows fit for distances: 2-D, at least 3 distinct, finite; fp16, bf16 and fp8 become fp32.
 
-    Half precision is always raised to fp32, at every size, so that small and large tables are
-    read alike; fp32 and fp64 come back as they are, without a copy.
+    At every size, so that small and large tables are read alike; fp32 and fp64 aren't copied.
     Raises TableError naming the shape, the type, or the ids and count of the bad rows.
 
     >>> check_rows(torch.eye(3, dtype=torch.bfloat16)).dtype

@@ -1,29 +1,22 @@
 """The tensors of a checkpoint by name: which file holds each, and which is the embedding table.
 
-A store is a folder on disk, or a repository of Hugging Face (`hf.HfRepo`); both give small files
-whole, the checked header of a safetensors file, and one tensor, memory-mapped.
+A store is a folder on disk, or a repository of Hugging Face (`hf.HfRepo`).
 """
-
-from __future__ import annotations
 
 import difflib
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 from torch import Tensor
 
 from tokenspace.errors import SourceError, TableError
-from tokenspace.sources.files import PART, Entry, read_header, read_tensor, torch_dtype
-
-if TYPE_CHECKING:
-    from tokenspace.sources.hf import HfRepo
-
-    Store: TypeAlias = "Folder | HfRepo"
+from tokenspace.sources.files import Entry, map_tensor, read_header, torch_dtype
 
 SINGLE = "model.safetensors"
+PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})(\.\w+)")  # of a model split into several files
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 # The ends of the names that public checkpoints use, most particular first.
 ENDINGS = {
@@ -51,12 +44,45 @@ ENDINGS = {
 IN_A_LAYER = re.compile(r"(^|\.)(layers?|h|blocks?|blk)\.\d+\.")
 
 
-class Folder:
+class Store(ABC):
+    """Where a model's files lie; `where` is how messages name it."""
+
+    where: str
+    files: list[str]
+    local: bool  # a second tensor costs nothing
+
+    @abstractmethod
+    def small(self, name: str) -> Path:
+        """A whole small file (configuration, index, tokenizer) on disk."""
+
+    @abstractmethod
+    def header(self, name: str) -> dict[str, Entry]:
+        """The tensors that a safetensors file lists."""
+
+    @abstractmethod
+    def tensor(self, name: str, entry: Entry) -> Tensor:
+        """One of them, memory-mapped."""
+
+    def json(self, name: str) -> dict:
+        """A small file of JSON; raises SourceError when it isn't an object."""
+        raw = self.small(name).read_bytes()
+        try:
+            return dict(json.loads(raw))
+        except (ValueError, TypeError) as error:
+            raise SourceError(
+                f"{self.where}: {name} isn't JSON (first bytes {raw[:20]!r}, size {len(raw)} "
+                "bytes). Download it again."
+            ) from error
+
+
+class Folder(Store):
     """A model folder on disk, or the part of it beside one given safetensors file."""
+
+    local = True
 
     def __init__(self, path: Path, only: str | None = None) -> None:
         self.path = path
-        self.where = str(path / only if only else path)  # how messages name it
+        self.where = str(path / only if only else path)
         try:
             names = sorted(p.name for p in path.iterdir() if p.is_file())
         except OSError as error:
@@ -65,14 +91,13 @@ class Folder:
         self.files = [n for n in names if only in (None, n) or not n.endswith(weights)]
 
     def small(self, name: str) -> Path:
-        """A whole small file (configuration, index, tokenizer) on disk."""
         return self.path / name
 
     def header(self, name: str) -> dict[str, Entry]:
         return read_header(self.path / name)
 
     def tensor(self, name: str, entry: Entry) -> Tensor:
-        return read_tensor(self.path / name, entry)
+        return map_tensor(self.path / name, entry, entry.start)
 
 
 def find_table(names: Iterable[str], side: str, where: str) -> str | None:
@@ -99,8 +124,7 @@ def find_table(names: Iterable[str], side: str, where: str) -> str | None:
 def no_table(names: Iterable[str], where: str, side: str, wanted: str | None = None) -> TableError:
     """The error for a tensor, or a side, that a checkpoint doesn't have; it lists likely names."""
     every = list(names)
-    known = [n for ends in ENDINGS.values() for n in every if n.endswith(ends)]
-    likely = known + [n for n in every if re.search(r"emb|wte|head|vocab", n)]
+    likely = [n for n in every if re.search(r"emb|wte|head|vocab|output", n)]
     if wanted:
         likely = difflib.get_close_matches(wanted, every, n=5, cutoff=0.5) + likely
     listed = list(dict.fromkeys(likely or every))
@@ -118,56 +142,43 @@ def no_table(names: Iterable[str], where: str, side: str, wanted: str | None = N
 class Weights:
     """All tensor names of a store and the file that holds each; nothing else is read yet.
 
-    Raises SourceError when the store has no safetensors, or an index that names a missing shard.
+    Raises SourceError when the store has no safetensors, or an index that isn't one.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        top = [n for n in store.files if "/" not in n] or list(store.files)
+        top = [n for n in store.files if "/" not in n] or store.files
         names = [n for n in top if n.endswith(".safetensors")]
         indexes = [n for n in top if n.endswith(".safetensors.index.json")]
-        self.file_of: dict[str, str] = {}
         if SINGLE in names:  # as transformers does, whatever an index says
-            names = [SINGLE]
-        elif f"{SINGLE}.index.json" in indexes or len(indexes) == 1:
-            index = f"{SINGLE}.index.json" if f"{SINGLE}.index.json" in indexes else indexes[0]
-            self.file_of, names = self._from_index(index), []
-        elif not names:
-            raise self._nothing_to_read()
-        for name in names:
-            for tensor in store.header(name):
-                self.file_of.setdefault(tensor, name)
-        parts = [part for part in map(PART.fullmatch, names) if part]
-        self.whole = not parts or len(parts) >= int(parts[0][3])  # no shard is missing
-
-    def _from_index(self, index: str) -> dict[str, str]:
-        try:
-            content = json.loads(self.store.small(index).read_text("utf-8"))
-            return {str(tensor): str(file) for tensor, file in content["weight_map"].items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SourceError(
-                f"{self.store.where}: {index} isn't a shard index ({error!r}). Download it again."
-            ) from error
+            names, indexes = [SINGLE], []
+        elif f"{SINGLE}.index.json" in indexes:
+            indexes = [f"{SINGLE}.index.json"]
+        self.whole = True  # no shard is missing
+        if len(indexes) == 1:
+            found = store.json(indexes[0]).get("weight_map")
+            if not isinstance(found, dict):
+                raise SourceError(f"{store.where}: {indexes[0]} isn't a shard index.")
+            self.file_of = {str(tensor): str(file) for tensor, file in found.items()}
+        else:
+            parts = [part for part in map(PART.fullmatch, names) if part]
+            self.whole = not parts or len(parts) >= int(parts[0][3])
+            self.file_of = {n: name for name in reversed(names) for n in store.header(name)}
+            if not names:
+                raise self._nothing_to_read()
 
     def _nothing_to_read(self) -> SourceError:
-        pickled = [n for n in self.store.files if n.endswith(PICKLED)]
-        gguf = [n for n in self.store.files if n.endswith(".gguf")]
-        if pickled:
-            return SourceError(
-                f"{self.store.where} has only pickled weights ({', '.join(pickled[:3])}), which "
-                "can run code when opened and are never loaded here. Look for a safetensors "
-                "revision (revision='refs/pr/N'), or save the state dict with "
+        files, hint = self.store.files, ""
+        if any(n.endswith(PICKLED) for n in files):
+            hint = (
+                " Pickled weights can run code when opened and are never loaded here: look for a "
+                "safetensors revision (revision='refs/pr/N'), or save the state dict with "
                 "safetensors.torch.save_file."
             )
-        if gguf:
-            return SourceError(
-                f"{self.store.where} has no safetensors, only GGUF: {', '.join(gguf[:5])}. "
-                "Pass the path of one such file on disk."
-            )
-        return SourceError(
-            f"{self.store.where} has no safetensors. Its files: "
-            f"{', '.join(list(self.store.files)[:10]) or 'none'}."
-        )
+        elif any(n.endswith(".gguf") for n in files):
+            hint = " Pass the path of one GGUF file on disk."
+        listed = ", ".join(files[:10]) or "none"
+        return SourceError(f"{self.store.where} has no safetensors. Its files: {listed}.{hint}")
 
     def read(self, name: str) -> tuple[Tensor, Entry]:
         """One tensor as stored, memory-mapped, and its entry in the header of its own file.
