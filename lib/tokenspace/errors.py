@@ -16,7 +16,7 @@ class SourceError(TokenspaceError):
     """A table that can't be had: a file, a package or a server that isn't as it should be."""
 
 
-class SourceUnreachable(SourceError):
+class UnreachableError(SourceError):
     """A server that can't be reached now: what was asked of it may be there the next time."""
 
 

@@ -22,7 +22,7 @@ from tests.sources.checkpoints import (
 )
 from tests.sources.hub_server import HubServer, point_at
 
-from tokenspace.errors import SourceError, SourceUnreachable, TableError
+from tokenspace.errors import SourceError, TableError, UnreachableError
 from tokenspace.sources import hf, load_table
 
 ROWS, OUT = random_rows(500, 16, seed=1), random_rows(500, 16, seed=2)
@@ -222,7 +222,7 @@ def test_a_server_error_is_tried_again_then_said(
     hub.add("org/model", single({EMBED: ROWS}))
     hub.misbehave[FILE] = "busy"
     with pytest.raises(
-        SourceUnreachable, match=r"org/model at main.* answered HTTP 500; try again later"
+        UnreachableError, match=r"org/model at main.* answered HTTP 500; try again later"
     ):
         load_table("org/model")
     assert sum(FILE in request.path for request in hub.seen) == 4
@@ -280,7 +280,7 @@ def test_no_network_names_what_works_without_one(
 ) -> None:
     point_at(monkeypatch, "http://127.0.0.1:1", tmp_path)
     monkeypatch.setenv("TOKENSPACE_RUN", str(tmp_path))
-    with pytest.raises(SourceUnreachable) as caught:
+    with pytest.raises(UnreachableError) as caught:
         load_table("org/model")
     assert "org/model: http://127.0.0.1:1 can't be" in (tmp_path / "unreached.txt").read_text()
     message = str(caught.value)
@@ -303,7 +303,7 @@ def test_offline_mode_says_so(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -
     hub.add("org/model", single({EMBED: ROWS}))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(
-        SourceUnreachable, match=r"HF_HUB_OFFLINE is set .* work offline here: minilm"
+        UnreachableError, match=r"HF_HUB_OFFLINE is set .* work offline here: minilm"
     ):
         load_table("org/model")
     assert not hub.seen

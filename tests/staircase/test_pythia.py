@@ -8,7 +8,7 @@ from tests.sources.checkpoints import EMBED, SHARDS, random_rows, sharded, singl
 from tests.sources.hub_server import HubServer
 
 from tokenspace import staircase as st
-from tokenspace.errors import ParameterError, SourceError, SourceUnreachable
+from tokenspace.errors import ParameterError, SourceError, UnreachableError
 from tokenspace.staircase.pythia import STEPS
 
 START = random_rows(300, 16, torch.float32)
@@ -167,7 +167,7 @@ def test_a_step_out_of_reach_is_not_dropped(hub, monkeypatch):
     publish(hub, {0: START, 1000: END})
     st.read_snapshots("org/model", [0])
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(SourceUnreachable, match="org/model at step1000"):
+    with pytest.raises(UnreachableError, match="org/model at step1000"):
         st.read_snapshots("org/model", [0, 1000])
 
 

@@ -21,7 +21,7 @@ from huggingface_hub.file_download import repo_folder_name
 from torch import Tensor
 from tqdm import tqdm
 
-from tokenspace.errors import SourceError, SourceUnreachable
+from tokenspace.errors import SourceError, UnreachableError
 from tokenspace.files import placing
 from tokenspace.sources.files import Entry, header_length, map_tensor, parse_header, read_header
 from tokenspace.sources.packaged import offline_hint
@@ -34,7 +34,7 @@ LONG = 2**20  # bytes: what is worth a progress bar
 class HfRepo(Store):
     """A model's or dataset's files at one commit; a model's weights are never fetched whole.
 
-    Raises SourceError for a repository or revision that can't be read, SourceUnreachable where it
+    Raises SourceError for a repository or revision that can't be read, UnreachableError where it
     may be another time. Without a network it works from what was fetched before.
     """
 
@@ -70,7 +70,7 @@ class HfRepo(Store):
             raise
         if info.sha is None:
             raise ValueError("no commit for this revision")
-        names = [f.rfilename for f in info.siblings or []]
+        names = [f.rfilename for f in getattr(info, "siblings", None) or []]
         with suppress(OSError), keeping(memo) as file:  # it may be read-only and hold the table
             file.write(json.dumps([info.sha, names]).encode())
         return info.sha, names
@@ -177,7 +177,7 @@ class HfRepo(Store):
             "private or gated one needs `hf auth login` with an account that may read it."
         )
 
-    def _unreachable(self, reason: str) -> SourceUnreachable:
+    def _unreachable(self, reason: str) -> UnreachableError:
         """The error, said in the run's folder too: a page that goes on without isn't current.
 
         The folder is in TOKENSPACE_RUN; a file `unreached.txt` there has the run made again.
@@ -187,7 +187,7 @@ class HfRepo(Store):
                 file.write(f"{self.repo}: {reason}\n")
         works = "'shakespeare' and files of text work offline."
         works = offline_hint() if self.kind == "model" else works
-        return SourceUnreachable(
+        return UnreachableError(
             f"{self.repo} at {self.revision}: no such file or folder here, and {reason}. {works}"
         )
 

@@ -51,10 +51,10 @@ def load_corpus(spec: str | Path = "shakespeare", *, least: int = 1) -> Corpus:
     if spec == "shakespeare":
         name, text = spec, _packaged()
         origin = "42 plays and poems, Open Shakespeare 0.6 (public domain)"
-    elif dataset and (dataset[2] or not spec.lower().endswith(KINDS)):  # else a missing file
+    elif dataset and (dataset[2] or not str(spec).lower().endswith(KINDS)):  # else a missing file
         name = dataset[1]
         path, origin = _fetched(name, dataset[2])
-        text = _read(path, spec)
+        text = _read(path, str(spec))
     else:
         text = _read(path, str(spec))
     if not text.strip():

@@ -15,9 +15,9 @@ from tqdm import tqdm
 from tokenspace.errors import (
     ParameterError,
     SourceError,
-    SourceUnreachable,
     TableError,
     TokenspaceError,
+    UnreachableError,
 )
 from tokenspace.nn.checkpoint import digest
 from tokenspace.sources import EmbeddingTable, check_rows, load_table
@@ -63,7 +63,7 @@ def read_snapshots(
     A step that can't be read, or whose bytes stand at another step too, is dropped and listed; ask
     for the last step as well, since wrong steps mostly hold its table. Equal bytes at the very
     start are kept: no update seen yet. Raises `SourceError` when no step can be read, and
-    `SourceUnreachable` when one is out of reach for now.
+    `UnreachableError` when one is out of reach for now.
     """
     named = steps if isinstance(steps, Mapping) else {s: f"step{s}" for s in steps}
     found: dict[int, EmbeddingTable] = {}
@@ -73,7 +73,7 @@ def read_snapshots(
             table = load_table(model, revision=named[step], side=side)
             _refuse_misfit(table, found)
             found[step] = table
-        except SourceUnreachable:  # it may be there another time: no reason to go on without it
+        except UnreachableError:  # it may be there another time: no reason to go on without it
             raise
         except TokenspaceError as error:
             dropped[step] = str(error)
