@@ -11,7 +11,7 @@ from tokenspace.press import assets
 def copy_mathjax(app: Sphinx, error: Exception | None) -> None:
     """Copy the parts of MathJax that the pages load."""
     if error is None and app.builder.format == "html":
-        assets.copy_mathjax(Path(app.outdir, "_static", "mathjax"))
+        assets.copy("mathjax", Path(app.outdir, "_static", "mathjax"))
 
 
 def offer_downloads(

@@ -1729,14 +1729,14 @@ page.say(f"{focus}: captured {both_hub:.2f}, so {bound}; found {full_d.value / f
 # BEGIN SOLUTION: any words; this table's tokens are in `tokens`, some with a mark for a space
 own_words = ["the", "house", "river", "seven", "monday", "quantum", "lichen", "zeugma", "red"]
 # END SOLUTION
+
+# %% tags=["starter"]
 asked_for = {word.lower() for word in own_words}
 places = [place for place, token in enumerate(tokens) if token.strip("Ġ▁#").lower() in asked_for]
-expect(
-    "ex-models-own-words", len(places) > 0, True, hint="take words that are tokens of this table"
-)
 mine = torch.tensor(places[:40], dtype=torch.int64)
 
 
+# %%
 def two_nearest(x, table):
     """Row numbers (q, 2) of the two rows of `table` (n, d) nearest to each of x (q, d) but itself."""
     # BEGIN SOLUTION: torch.cdist in double, then topk of the smallest three
@@ -1745,6 +1745,9 @@ def two_nearest(x, table):
     # END SOLUTION
 
 
+expect(
+    "ex-models-own-words", len(places) > 0, True, hint="take words that are tokens of this table"
+)
 my_neighbours = torch.as_tensor(two_nearest(rows[mine], rows))
 by_library = nearest(rows, 2, queries=mine).indices
 expect(

@@ -15,8 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from tokenspace.press import layout
 from tokenspace.press.runner import run_notebooks
-from tokenspace.press.scoreboard import scoreboard
-from tokenspace.press.site import build_book
+from tokenspace.press.site import Book, build_book
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAGS = [
@@ -177,9 +176,7 @@ def site(shared: Path, request: pytest.FixtureRequest) -> Path:
         return Path(os.environ["SITE"]).resolve()
     runs = request.getfixturevalue("runs")
     with FileLock(shared / "site.lock"):  # one worker builds for all
-        page = scoreboard(runs, layout.part_titles(REPOSITORY))
-        built = build_book(REPOSITORY, runs, page, shared / "site", quiet=True)
-        return built.parent
+        return build_book(Book.of(REPOSITORY, runs), shared / "site", quiet=True).parent
 
 
 @pytest.fixture

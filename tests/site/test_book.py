@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,11 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 from tokenspace.errors import RunError
 from tokenspace.press import site
 from tokenspace.press.download import citation_names, plain_markdown, plain_notebook
-from tokenspace.press.site import build_book, figure_files
+from tokenspace.press.editions import Student
+from tokenspace.press.site import Book, build_book, figure_files
 
-SCOREBOARD = "# Scoreboard\n\nNo claims yet.\n"
 PAGES = {
+    "scoreboard": "# Scoreboard\n\nNo claims yet.\n",
     "bench": "# Bench\n\n| row | ratio |\n|:--|--:|\n| neighbours | .7 |\n",
     "sweeps/toy-smoke": "# A toy (smoke)\n\n## toy\n\n| k | ours |\n|:--|:--|\n| 1 | 2 |\n",
 }
@@ -26,79 +28,98 @@ PAGES = {
 @pytest.fixture(scope="module")
 def built(
     tmp_path_factory: pytest.TempPathFactory, small_source: Path, stand_in: SimpleNamespace
-) -> tuple[Path, dict]:
-    """A finished small book and its runs."""
+) -> tuple[Path, Book]:
+    """A finished small book and what it is made of."""
     folder = tmp_path_factory.mktemp("built")
-    runs = stand_in.write_runs(folder / "runs")
-    build_book(small_source, runs, SCOREBOARD, folder / "out", pages=PAGES, quiet=True)
-    return folder / "out", runs
+    book = Book(small_source, stand_in.write_runs(folder / "runs"), PAGES)
+    build_book(book, folder / "out", quiet=True)
+    return folder / "out", book
 
 
-def test_a_sweep_joins_the_book_after_the_scoreboard(built: tuple[Path, dict]) -> None:
-    out, _ = built
-    assert "<td" in (out / "_build/html/sweeps/toy-smoke.html").read_text()
-    intro = (out / "_build/html/intro.html").read_text()
+@pytest.fixture
+def small(small_source: Path, small_runs: dict[str, Path]) -> Book:
+    """A small book that isn't built yet."""
+    return Book(small_source, small_runs, PAGES)
+
+
+def test_a_bench_and_a_sweep_join_the_book_after_the_scoreboard(built: tuple[Path, Book]) -> None:
+    site = built[0] / "_build" / "html"
+    assert "neighbours</p></td>" in (site / "bench.html").read_text()
+    assert "<td" in (site / "sweeps/toy-smoke.html").read_text()
+    intro = (site / "intro.html").read_text()
     assert intro.index("scoreboard.html") < intro.index("sweeps/toy-smoke.html")
 
 
-def test_a_bench_joins_the_book(built: tuple[Path, dict]) -> None:
-    assert "neighbours</p></td>" in (built[0] / "_build/html/bench.html").read_text()
-
-
 def test_a_second_build_with_nothing_changed_runs_nothing(
-    built: tuple[Path, dict], small_source: Path, monkeypatch: pytest.MonkeyPatch
+    built: tuple[Path, Book], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    out, runs = built
+    out, book = built
     monkeypatch.setattr(site, "Popen", None)  # any use of it would fail
-    assert build_book(small_source, runs, SCOREBOARD, out, pages=PAGES).read_text()
+    assert build_book(book, out).read_text()
 
 
-def test_a_changed_page_is_read_again_and_alone(
-    built: tuple[Path, dict], small_source: Path, capfd: pytest.CaptureFixture[str]
+def test_changed_pages_are_read_again_and_no_other(
+    built: tuple[Path, Book],
+    stand_in: SimpleNamespace,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    out, runs = built
-    build_book(small_source, runs, SCOREBOARD + "\nOne more line.\n", out, pages=PAGES)
-    assert re.findall(r"book: reading (\S+)", capfd.readouterr().err) == ["scoreboard"]
+    """A page whose figure alone is another is one of them."""
+    out, book = built
+    made = stand_in.notebook("models")
+    figure = made.cells[-1].outputs[0].data
+    figure["image/svg+xml"] = figure["image/svg+xml"].replace("L340", "L341")
+    runs = {**book.runs, "hub/models": stand_in.write_run(tmp_path / "run", made)}
+    pages = {**PAGES, "scoreboard": "# Scoreboard\n\nOne more line.\n"}
+    build_book(Book(book.source, runs, pages), out)
+    read = re.findall(r"book: reading (\S+)", capfd.readouterr().err)
+    assert sorted(read) == ["notebooks/hub/models", "scoreboard"]
     assert "One more line" in (out / "_build/html/scoreboard.html").read_text()
+    assert "L341" in (out / "_build/html/notebooks/hub/models.html").read_text()
 
 
 def test_a_failing_page_is_named_with_its_cell_and_leaves_no_site(
-    small_source: Path, small_runs: dict[str, Path], tmp_path: Path, stand_in: SimpleNamespace
+    small: Book, tmp_path: Path, stand_in: SimpleNamespace
 ) -> None:
     bad = stand_in.notebook("models", extra="By {numref}`fig-missing`.")
-    stand_in.write_run(small_runs["hub/models"], bad)
+    stand_in.write_run(small.runs["hub/models"], bad)
     with pytest.raises(RunError) as caught:
-        build_book(small_source, small_runs, SCOREBOARD, tmp_path / "out", quiet=True)
+        build_book(small, tmp_path / "out", quiet=True)
     assert caught.value.exit_code == 1
     assert "notebooks/hub/models.ipynb, cell 7, line" in str(caught.value)
-    assert "('By {numref}`fig-missing`.'): WARNING: undefined label: 'fig-missing'" in str(
-        caught.value
-    )
+    said = "('By {numref}`fig-missing`.'): WARNING: undefined label: 'fig-missing'"
+    assert said in str(caught.value)
     assert not (tmp_path / "out" / "_build").exists()
 
 
 def test_a_full_disk_is_said_in_a_sentence(
-    small_source: Path,
-    small_runs: dict[str, Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    small: Book, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(site.os, "replace", full)
     with pytest.raises(RunError, match=r"can't write the book below .*out: No space left.*clean"):
-        build_book(small_source, small_runs, SCOREBOARD, tmp_path / "out")
+        build_book(small, tmp_path / "out")
 
 
-def test_a_folder_that_is_not_a_book_is_left_alone(
-    small_source: Path, small_runs: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_folder_that_is_not_a_book_is_left_alone(small: Book, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(RunError, match="holds something else than a book"):
-        build_book(small_source, small_runs, SCOREBOARD, tmp_path / "mine")
+    with pytest.raises(RunError, match="something else than a book"):
+        build_book(small, tmp_path / "mine")
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+
+
+def test_a_source_may_begin_with_a_byte_order_mark(small: Book, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(small.source, source)
+    path = source / "notebooks" / "hub" / "models.py"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    site.stage(Book(source, small.runs, PAGES), tmp_path / "out", Student())
+    offered = (tmp_path / "out" / "downloads" / "notebooks" / "hub" / "models.py").read_text()
+    assert offered == "# %%\n# # Page models\n"
+    assert "title: tokenspace, student edition\n" in (tmp_path / "out/_config.yml").read_text()
 
 
 def test_a_figure_becomes_a_directive_beside_its_file(stand_in: SimpleNamespace) -> None:
@@ -106,15 +127,12 @@ def test_a_figure_becomes_a_directive_beside_its_file(stand_in: SimpleNamespace)
     about = made.cells[-1].outputs[0].metadata.tokenspace.figure
     about.alt = 'A "line": it rises # 3\u00a0°'
     ((path, svg),) = figure_files(made, "hub/models").items()
-    assert re.fullmatch(r"hub/models-figures/fig-models-[0-9a-f]{8}\.svg", path)
+    assert path == "hub/models-figures/fig-models.svg"
     assert svg.startswith("<svg")
-    directive = made.cells[-1].outputs[0].data["text/markdown"]
-    assert path.removeprefix("hub/") in directive
-    assert "\n:name: fig-models\n" in directive
-    assert "\n\nA line, $n = 2$.\n" in directive
-    other = stand_in.notebook("models")
-    other.cells[-1].outputs[0].data["image/svg+xml"] = svg.replace("L340", "L341")
-    assert path not in figure_files(other, "hub/models"), "a changed figure has another name"
+    assert made.cells[-1].outputs[0].data["text/markdown"] == (
+        "::::{figure} models-figures/fig-models.svg\n:name: fig-models\n"
+        ':alt: "A \\"line\\": it rises # 3\u00a0°"\n\nA line, $n = 2$.\n::::'
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,8 +143,7 @@ def test_a_figure_becomes_a_directive_beside_its_file(stand_in: SimpleNamespace)
         ("Write `{eq}` and `x`.", "Write `{eq}` and `x`."),
         ("See {doc}`the\npage <hub/models>`.", "See the\npage."),
         ("(sec-a)=\n## A", "## A"),
-        ("$$\nx\n$$ (eq-x)\nBy {eq}`eq-x`.", "$$\nx\n\\tag{eq-x}\n$$\nBy (eq-x)."),
-        ("```{math}\n:label: eq-x\nx\n```", "$$\nx\n\\tag{eq-x}\n$$"),
+        ("$$\nx\n$$ (eq-x)\nBy {eq}`eq-x`.", "$$\nx\n\\tag{3}\n$$\nBy (3)."),
         ("{doc}`the page <hub/models>` and {cite:t}`a,b`", "the page and A (2001), B (2002)"),
         ("{cite:p}`a`", "[A (2001)]"),
         (
@@ -143,7 +160,7 @@ def test_a_figure_becomes_a_directive_beside_its_file(stand_in: SimpleNamespace)
     ],
 )
 def test_myst_becomes_plain_markdown(myst: str, plain: str) -> None:
-    names = {"a": "A (2001)", "b": "B (2002)", "ex-a": "Count?"}
+    names = {"a": "A (2001)", "b": "B (2002)", "ex-a": "Count?", "eq-x": "3"}
     assert plain_markdown(myst, names).strip() == plain
 
 
@@ -155,7 +172,7 @@ def test_a_downloaded_notebook_keeps_outputs_and_says_its_captions(
     text = "\n".join(c.source for c in made.cells if c.cell_type == "markdown")
     assert not re.search(r"\{[a-z:-]+\}[` ]|^\(.*\)=$|^:", text, re.MULTILINE)
     assert "> The reading follows from $r_1 \\le r_2$ [Quemy (2026)]." in text
-    assert "By (eq-models) and Figure 1, all is well." in text
+    assert "By (1) and Figure 1, all is well." in text
     figure, caption = made.cells[-1].outputs
     assert "image/svg+xml" in figure.data
     assert caption.data["text/markdown"] == "**Figure 1.** A line, $n = 2$."
@@ -165,9 +182,9 @@ def test_a_downloaded_table_is_numbered_and_its_caption_plain() -> None:
     text = ":::{table} Rows of {numref}`tbl-b`\n:name: tbl-a\n\n| n |\n|--:|\n| 1 |\n:::"
     told = [{"tokenspace": {"table": {"name": name}}} for name in ("tbl-b", "tbl-a")]
     outputs = [new_output("display_data", {"text/markdown": text}, metadata=m) for m in told]
-    (cell,) = plain_notebook(new_notebook(cells=[new_code_cell("", outputs=outputs)])).cells
+    (cell,) = plain_notebook(new_notebook(cells=[new_code_cell("", outputs=outputs)]), {}).cells
     said = cell.outputs[1].data["text/markdown"]
-    assert said == "**Table 2.** Rows of Table 1\n\n\n| n |\n|--:|\n| 1 |"
+    assert said == "**Table 2.** Rows of Table 1\n\n| n |\n|--:|\n| 1 |"
 
 
 def test_citations_are_named_by_author_and_year(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from sphinx.search.en import SearchEnglish
 from tests.site.answers import ROOT, leaks, readable, solutions, text, words
 
 from tokenspace.press import layout
-from tokenspace.press.handout import build_handout
-from tokenspace.press.scoreboard import scoreboard
+from tokenspace.press.site import Book, build_handout
 
 pytestmark = pytest.mark.site
 
@@ -24,8 +23,7 @@ QUICK = "curvature/connection"  # the page that runs in the least time
 def handout(shared: Path, runs: dict[str, Path]) -> Path:
     """Both editions, made from the smoke profile's runs."""
     with FileLock(shared / "handout.lock"):
-        page = scoreboard(runs, layout.part_titles(ROOT))
-        return build_handout(ROOT, runs, page, shared / "handout", quiet=True)
+        return build_handout(Book.of(ROOT, runs), shared / "handout", quiet=True)
 
 
 def test_the_student_edition_holds_no_solution(handout: Path, site: Path) -> None:

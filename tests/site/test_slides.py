@@ -11,12 +11,15 @@ from nbformat.v4 import new_output
 from tests.site.answers import ROOT, leaks
 
 from tokenspace.press import layout
+from tokenspace.press.download import told
 from tokenspace.press.editions import Student
+from tokenspace.press.site import Book
 from tokenspace.press.slides import build_slides, slides
 from tokenspace.press.sync import twin
 
 CHAPTERS = layout.chapters(ROOT)
-PARTS = list(dict.fromkeys(name.split("/")[0] for name in CHAPTERS))
+TITLES = layout.part_titles(ROOT)
+PARTS = list(TITLES)
 FRAME = (1280, 720)
 LOOK = """() => Reveal.getSlides().map(slide => {
   const frame = slide.getBoundingClientRect();
@@ -37,15 +40,13 @@ LOOK = """() => Reveal.getSlides().map(slide => {
 def decks(shared: Path, runs: dict[str, Path]) -> Path:
     """All decks, made from the smoke profile's runs."""
     with FileLock(shared / "slides.lock"):
-        return build_slides(ROOT, runs, CHAPTERS, shared / "slides").parent
+        return build_slides(Book.of(ROOT, runs), TITLES, shared / "slides").parent
 
 
-def told(run: Path, what: str) -> list[Any]:
-    """The figures or claims outside of a notebook's solutions."""
+def statements(run: Path) -> list[str]:
+    """What the claims outside of a notebook's solutions state."""
     page, _ = Student().preprocess(nbformat.read(run / "executed.ipynb", as_version=4), {})
-    outputs = [output for cell in page.cells for output in cell.get("outputs", [])]
-    about = [output.get("metadata", {}).get("tokenspace", {}) for output in outputs]
-    return [each[what] for each in about if what in each]
+    return [about["claim"]["statement"] for _, about in told(page) if "claim" in about]
 
 
 @pytest.mark.site
@@ -75,7 +76,7 @@ def test_every_slide_fits_its_frame_and_the_deck_is_whole(
     assert text.count("Exercise: ") == text.count("What the paper says") == len(names)
     for name in names:
         assert f"tokenspace run {name} --profile smoke" in text
-        assert 3 <= sum(claim["statement"] in text for claim in told(runs[name], "claim")) <= 7
+        assert 3 <= sum(statement in text for statement in statements(runs[name])) <= 7
     tab.keyboard.press("ArrowRight")
     assert tab.evaluate("Reveal.getIndices().h") == 1
     tab.close()

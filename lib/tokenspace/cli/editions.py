@@ -1,71 +1,46 @@
 """What is made of the whole book: `tokenspace book`, `handout`, `slides` and `pdf`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tokenspace.cli.options import Force, Jobs, Place, Profile, Timeout
 
-
-@dataclass(frozen=True)
-class Material:
-    """What every edition is made of: the book's current runs; `quiet` hides Sphinx's own lines."""
-
-    root: Path
-    runs: dict[str, Path]
-    quiet: bool
-
-    def scoreboard(self) -> str:
-        """Write the scoreboard."""
-        from tokenspace.press import layout
-        from tokenspace.press.scoreboard import scoreboard
-
-        return scoreboard(self.runs, layout.part_titles(self.root))
-
-    def pages(self) -> dict[str, str]:
-        """Give the other pages that no notebook makes: the sweeps' summaries, the bench's table."""
-        from tokenspace.press import sweep_page
-
-        bench = self.root / "build" / "bench" / "bench.md"
-        measured = {"bench": bench.read_text("utf-8")} if bench.is_file() else {}
-        return measured | sweep_page.pages(self.root)
+if TYPE_CHECKING:
+    from tokenspace.press.site import Book
 
 
-def book(made: Material) -> Path:
+def book(made: "Book", build: Path, quiet: bool) -> Path:
     """Run what changed and build the site; prints its first page as the last line."""
     from tokenspace.press.site import build_book
 
-    out, pages = made.root / "build" / "book", made.pages()
-    return build_book(made.root, made.runs, made.scoreboard(), out, pages=pages, quiet=made.quiet)
+    return build_book(made, build / "book", quiet=quiet)
 
 
-def handout(made: Material) -> Path:
+def handout(made: "Book", build: Path, quiet: bool) -> Path:
     """Write the student and the teacher edition; prints their folder as the last line.
 
     student/ holds the notebooks and the site without solutions, teacher/ the notebooks with them.
     """
-    from tokenspace.press.handout import build_handout
+    from tokenspace.press.site import build_handout
 
-    out, pages = made.root / "build" / "handout", made.pages()
-    board = made.scoreboard()
-    return build_handout(made.root, made.runs, board, out, pages=pages, quiet=made.quiet)
+    return build_handout(made, build / "handout", quiet=quiet)
 
 
-def pdf(made: Material) -> Path:
+def pdf(made: "Book", build: Path, quiet: bool) -> Path:
     """Build the site and print all of it as one PDF; prints its path as the last line.
 
     It needs a Chromium, and some minutes on a slow machine.
     """
     from tokenspace.press.pdf import build_pdf
 
-    book(made)
-    return build_pdf(made.root / "build" / "book", made.root / "build" / "pdf")
+    book(made, build, quiet)
+    return build_pdf(build / "book", build / "pdf")
 
 
-def slides(made: Material) -> Path:
+def slides(made: "Book", build: Path, quiet: bool) -> Path:
     """Write a deck of slides for each part; prints the page that lists them as the last line.
 
     Decks need no network. They hold no solutions.
@@ -73,11 +48,10 @@ def slides(made: Material) -> Path:
     from tokenspace.press import layout
     from tokenspace.press.slides import build_slides
 
-    out = made.root / "build" / "slides"
-    return build_slides(made.root, made.runs, layout.chapters(made.root), out)
+    return build_slides(made, layout.part_titles(made.source), build / "slides")
 
 
-def _command(make: Callable[[Material], Path]) -> Callable[..., None]:
+def _command(make: Callable[["Book", Path, bool], Path]) -> Callable[..., None]:
     """A command that runs what changed, makes an edition of it, and prints where it lies."""
 
     def command(
@@ -91,6 +65,7 @@ def _command(make: Callable[[Material], Path]) -> Callable[..., None]:
         from tokenspace.files import find_root
         from tokenspace.press import layout
         from tokenspace.press.runner import run_notebooks
+        from tokenspace.press.site import Book
 
         root = find_root()
         runs = run_notebooks(
@@ -102,7 +77,8 @@ def _command(make: Callable[[Material], Path]) -> Callable[..., None]:
             force=force,
             jobs=jobs,
         )
-        typer.echo(make(Material(root, {run.notebook: run.folder for run in runs}, quiet)))
+        made = Book.of(root, {run.notebook: run.folder for run in runs})
+        typer.echo(make(made, root / "build", quiet))
 
     command.__name__, command.__doc__ = make.__name__, make.__doc__
     return command

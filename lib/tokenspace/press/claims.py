@@ -3,7 +3,7 @@
 import math
 import re
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from tokenspace.errors import ClaimError
 
@@ -11,6 +11,7 @@ Source = Literal["stated", "reconstructed", "ours"]
 Verdict = Literal["holds", "does-not-hold", "not-testable"]
 Number = Any  # Python's, NumPy's and torch's scalars; a float once the claim is made
 
+ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 SOURCES: dict[str, str] = {
     "stated": "stated by the paper",
     "reconstructed": "our reconstruction of the paper",
@@ -51,56 +52,39 @@ class Claim:
     verdict: Verdict = field(init=False)
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", self.id):
-            raise ClaimError(f"claim id {self.id!r}: use small letters, digits and single hyphens")
-        if self.source not in get_args(Source):
-            raise self._error(f"source is {self.source!r}; use one of {', '.join(SOURCES)}")
-        for name in ("statement", "scale"):
-            if not getattr(self, name).strip():
-                raise self._error(f"no {name}")
-        object.__setattr__(self, "ours", self._number("ours"))
-        object.__setattr__(self, "uncertainty", self._number("uncertainty"))
-        object.__setattr__(self, "band", self._checked_band())
-        object.__setattr__(self, "verdict", self._judge())
-
-    def _error(self, text: str) -> ClaimError:
-        return ClaimError(f"claim {self.id!r}: {text}")
-
-    def _number(self, name: str) -> float | None:
-        value = getattr(self, name)
-        if value is None:
-            return None
-        number = float(value)
-        if not math.isfinite(number):
-            raise self._error(f"{name} is {number}; a claim needs a number, or ours=None and why=")
-        return number
-
-    def _checked_band(self) -> tuple[float | None, float | None] | None:
-        if self.band is None:
-            return None
-        if len(self.band) != 2:
-            raise self._error(f"band is {self.band!r}; give (low, high), None for an open side")
-        low, high = (None if x is None or math.isinf(x) else float(x) for x in self.band)
-        if low is None and high is None:
-            raise self._error("the band is open on both sides: nothing would refute the claim")
-        if any(x is not None and math.isnan(x) for x in (low, high)):
-            raise self._error(f"band is {self.band!r}; its ends must be numbers")
-        if low is not None and high is not None and low > high:
-            raise self._error(f"band {low:g} to {high:g} is empty")
-        return low, high
-
-    def _judge(self) -> Verdict:
-        if self.ours is None:
-            if not (self.why or "").strip():
-                raise self._error("no number of ours: say why= it isn't testable at this scale")
-            return "not-testable"
-        if self.band is None:
-            raise self._error("no band: say which values of ours would refute it, band=(low, high)")
-        if not (self.control or "").strip():
-            raise self._error("no control: say what the same measurement gave where nothing is")
-        low, high = self.band
-        inside = (low is None or self.ours >= low) and (high is None or self.ours <= high)
-        return "holds" if inside else "does-not-hold"
+        ours, uncertainty = (None if x is None else float(x) for x in (self.ours, self.uncertainty))
+        band = None if self.band is None else tuple(map(_end, self.band))
+        ends = [x for x in band or () if x is not None]
+        told, measured = f"band is {self.band!r}", ours is not None
+        refused = {
+            "an id has small letters, digits and single hyphens": not ID.fullmatch(self.id),
+            f"source is {self.source!r}; use one of {[*SOURCES]}": self.source not in SOURCES,
+            "no statement": not self.statement.strip(),
+            "no scale": not self.scale.strip(),
+            f"ours is {ours}; it must be finite": not math.isfinite(ours or 0),
+            f"uncertainty is {uncertainty}; it must be finite": not math.isfinite(uncertainty or 0),
+            f"{told}; give (low, high), None for an open side": band and len(band) != 2,
+            f"{told}, open on both sides: nothing would refute the claim": band and not ends,
+            f"{told}; its ends must be numbers": any(map(math.isnan, ends)),
+            f"{told}: it is empty": ends != sorted(ends),
+            "no number of ours: say why= it isn't testable at this scale": not measured
+            and not (self.why or "").strip(),
+            "no band: say which values of ours would refute it, band=(low, high)": measured
+            and band is None,
+            "no control: say what the same measurement gave where nothing is": measured
+            and not (self.control or "").strip(),
+        }
+        for why, found in refused.items():
+            if found:
+                raise ClaimError(f"claim {self.id!r}: {why}")
+        verdict = "not-testable"
+        if ours is not None and band is not None:
+            low, high = band
+            inside = (low is None or low <= ours) and (high is None or ours <= high)
+            verdict = "holds" if inside else "does-not-hold"
+        settled = {"ours": ours, "uncertainty": uncertainty, "band": band, "verdict": verdict}
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)  # a frozen class sets its own fields so
 
     def _ipython_display_(self) -> None:
         """Show nothing more when a cell ends with a claim: the page has shown it."""
@@ -108,3 +92,8 @@ class Claim:
     def record(self) -> dict[str, Any]:
         """Give the claim as plain JSON data."""
         return {**asdict(self), "band": None if self.band is None else list(self.band)}
+
+
+def _end(value: Number) -> float | None:
+    """An end of a band; an infinite one is open."""
+    return None if value is None or math.isinf(value) else float(value)

@@ -7,44 +7,71 @@ has blockquotes, numbered captions and plain words instead.
 import copy
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-OPEN = re.compile(r"^(?P<fence>`{3,}|:{3,}) *\{(?P<name>[\w:.-]+)\} *(?P<title>.*)$")
-OPTION = re.compile(r"^:(?P<key>[\w-]+): *(?P<value>.*)$")
-ROLE = re.compile(r"(?<!`)\{(?P<role>[\w:.-]+)\}`(?P<text>[^`]+)`")
-TARGET = re.compile(r"^\([\w:.-]+\)=\s*$")
+BOX = re.compile(
+    r"^(?P<fence>`{3,}|:{3,}) *\{(?P<kind>[\w-]+)\} *(?P<title>.*)\n"
+    r"(?P<options>(?::[\w-]+:.*\n)*)(?P<body>(?:.*\n)*?)(?P=fence) *$",
+    re.MULTILINE,
+)
+NAME = re.compile(r"^:(?:label|name): *(\S+)", re.MULTILINE)
+# Code comes first: what looks like a role inside of it is left alone.
+ROLE = re.compile(
+    r"^```.*?^```|`[^`]+`|\{(?P<role>[\w:.-]+)\}`(?P<text>[^`]+)`", re.MULTILINE | re.DOTALL
+)
+TARGET = re.compile(r"^\([\w:.-]+\)=\n", re.MULTILINE)
 NUMBERED = re.compile(r"\$\$ *\((?P<label>[\w:.-]+)\) *$", re.MULTILINE)
-TITLED = re.compile(r"^(?P<text>.*?)\s*<(?P<target>[^>]+)>$", re.DOTALL)
+TITLED = re.compile(r"(?P<text>.*?)\s*<[^>]+>", re.DOTALL)
 
 
-def plain_notebook(notebook: Any, citations: Mapping[str, str] | None = None) -> Any:
-    """A copy of an executed notebook that reads well without MyST.
+def plain_notebook(notebook: Any, citations: Mapping[str, str]) -> Any:
+    """A copy of an executed notebook that reads well without MyST; captions stand below figures.
 
-    ``citations`` says what stands for each bibliography key: ``{"facco2017": "Facco (2017)"}``.
+    `citations` says what stands for each bibliography key: `{"facco2017": "Facco (2017)"}`.
     """
     plain = copy.deepcopy(notebook)
-    names = names_of(plain) | dict(citations or {})
+    names = {**names_of(plain), **citations}
     for cell in plain.cells:
         if cell.cell_type == "markdown":
             cell.source = plain_markdown(cell.source, names)
-        if cell.cell_type == "code":
+        else:
             cell.outputs = [part for output in cell.outputs for part in _output(output, names)]
     return plain
 
 
-def plain_markdown(text: str, names: Mapping[str, str] | None = None) -> str:
-    """MyST Markdown as plain Markdown; ``names`` is what stands for labels and citation keys.
+def plain_markdown(text: str, names: Mapping[str, str]) -> str:
+    """MyST Markdown as plain Markdown; `names` is what stands for labels and citation keys.
 
-    >>> print(plain_markdown(":::{admonition} Mind\\nSee {eq}`eq-mle`.\\n:::"))
+    >>> print(plain_markdown("```{admonition} Mind\\nSee {eq}`eq-mle`.\\n```", {"eq-mle": "1"}))
     > **Mind.**
     >
-    > See (eq-mle).
+    > See (1).
     """
-    return "\n".join(_blocks(text.splitlines(), names or {}))
+    text = NUMBERED.sub(lambda m: f"\\tag{{{names.get(m[1], m[1])}}}\n$$", TARGET.sub("", text))
+    return ROLE.sub(lambda m: _role(m, names), _boxes(text, names))
+
+
+def names_of(notebook: Any) -> dict[str, str]:
+    """What stands for each label: figures, tables and equations by number, boxes by title."""
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    names = {m["label"]: str(i) for i, m in enumerate(NUMBERED.finditer(prose), 1)}
+    for box in BOX.finditer(prose):
+        if label := NAME.search(box["options"]):
+            names[label[1]] = box["title"]
+    for kind in ("figure", "table"):
+        shown = [about[kind]["name"] for _, about in told(notebook) if kind in about]
+        names |= {name: f"{kind.capitalize()} {i}" for i, name in enumerate(shown, 1)}
+    return names
+
+
+def told(notebook: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Give each output of a notebook with what `Page` says about it."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            yield output, output.get("metadata", {}).get("tokenspace", {})
 
 
 def citation_names(bibliography: Path) -> dict[str, str]:
@@ -60,132 +87,45 @@ def citation_names(bibliography: Path) -> dict[str, str]:
     return names
 
 
-def _blocks(lines: list[str], names: Mapping[str, str]) -> Iterator[str]:
-    """Rewrite prose and directives, inner ones first; leave code blocks as they are."""
-    rest = iter(lines)
-    prose: list[str] = []
-    for line in rest:
-        match = OPEN.match(line)
-        if match is None and not line.startswith("```"):
-            if not TARGET.match(line) and line.strip() != "+++":
-                prose.append(line)
-            continue
-        yield from _prose(prose, names)
-        prose = []
-        if match is None:  # an ordinary code block
-            yield line
-            yield from _until(rest, line[: len(line) - len(line.lstrip("`"))], closing=True)
-        else:
-            body = list(_until(rest, match["fence"]))
-            yield from _directive(match["name"], match["title"].strip(), body, names)
-    yield from _prose(prose, names)
+def _boxes(text: str, names: Mapping[str, str]) -> str:
+    """Rewrite directives, inner ones too."""
+
+    def plain(box: re.Match[str]) -> str:
+        kind, title, label = box["kind"], box["title"].strip(), NAME.search(box["options"])
+        body = _boxes(box["body"].strip("\n"), names)
+        if kind == "table":
+            return f"**{names.get(label[1], 'Table') if label else 'Table'}.** {title}\n\n{body}"
+        if kind.startswith("solution"):  # a solution stands between two boxes
+            return "" if kind == "solution-end" else f"**Solution: {names.get(title, title)}**"
+        if kind != "admonition":
+            title = kind.capitalize() + (f": {title}" if title else "")
+        end = "" if title.endswith((".", "?", "!", ":")) else "."
+        lines = [f"**{title}{end}**", "", *body.split("\n")]
+        return "\n".join(f"> {line}".rstrip() for line in lines) + "\n"
+
+    return BOX.sub(plain, text)
 
 
-def _prose(lines: list[str], names: Mapping[str, str]) -> list[str]:
-    tag = lambda m: f"\\tag{{{names.get(m['label'], m['label'])}}}\n$$"  # noqa: E731
-    text = NUMBERED.sub(tag, "\n".join(lines))
-    return _roles(text, names).split("\n") if lines else []
-
-
-def _roles(text: str, names: Mapping[str, str]) -> str:
-    return ROLE.sub(lambda m: _role(m["role"], m["text"], names), text)
-
-
-def _until(rest: Iterator[str], fence: str, *, closing: bool = False) -> Iterator[str]:
-    for line in rest:
-        bare = line.strip()
-        if bare.startswith(fence) and set(bare) == {fence[0]}:
-            if closing:
-                yield line
-            return
-        yield line
-
-
-def _directive(name: str, title: str, body: list[str], names: Mapping[str, str]) -> Iterator[str]:
-    """One directive as plain Markdown."""
-    options = {}
-    while body and (option := OPTION.match(body[0])):
-        options[option["key"]] = option["value"]
-        body = body[1:]
-    kind = name.rsplit(":", 1)[-1]
-    title = _roles(title, names)
-    if kind == "table":
-        yield from [f"**{names.get(options.get('name', ''), 'Table')}.** {title}", ""]
-        yield from _blocks(body, names)
-    elif kind == "math":
-        label = options.get("label", "")
-        tag = [f"\\tag{{{names.get(label, label)}}}"] if label else []
-        yield from ["$$", *body, *tag, "$$"]
-    elif kind in ("code-block", "code", "code-cell"):
-        yield from [f"```{title}", *body, "```"]
-    elif kind in ("image", "figure"):
-        yield f"![{options.get('alt', '')}]({title})"
-        yield from _blocks(body, names)
-    elif kind == "solution-start":
-        yield f"**Solution: {names.get(title, title)}**"
-    elif kind not in ("solution-end", "bibliography", "tableofcontents"):
-        yield from _quote(_heading(kind, title, names), list(_blocks(body, names)))
-
-
-def _heading(kind: str, title: str, names: Mapping[str, str]) -> str:
-    if kind == "admonition":
-        return title
-    if kind == "solution":
-        return f"Solution: {names.get(title, title)}"
-    return kind.replace("-", " ").capitalize() + (f": {title}" if title else "")
-
-
-def _quote(heading: str, body: list[str]) -> Iterator[str]:
-    while body and not body[0].strip():
-        body = body[1:]
-    end = "" if heading.endswith((".", "?", "!", ":")) else "."
-    yield f"> **{heading}{end}**"
-    yield ">"
-    for line in body:
-        yield f"> {line}".rstrip()
-    yield ""
-
-
-def _role(role: str, text: str, names: Mapping[str, str]) -> str:
-    if titled := TITLED.match(text):
+def _role(found: re.Match[str], names: Mapping[str, str]) -> str:
+    role, text = found["role"], found["text"]
+    if role is None:  # code
+        return found[0]
+    if titled := TITLED.fullmatch(text):
         return titled["text"]
-    if role == "math":
-        return f"${text}$"
-    if role == "eq":
-        return f"({names.get(text, text)})"
     if role.startswith("cite"):
         cited = ", ".join(names.get(key.strip(), key.strip()) for key in text.split(","))
-        return f"[{cited}]" if role in ("cite", "cite:p") else cited
-    return names.get(text, text)
-
-
-def names_of(notebook: Any) -> dict[str, str]:
-    """What stands for each label: figures and tables by number, other boxes by title."""
-    names: dict[str, str] = {}
-    counts = {"figure": 0, "table": 0}
-    for cell in notebook.cells:
-        lines = cell.source.splitlines() if cell.cell_type == "markdown" else []
-        for line, following in pairwise([*lines, ""]):
-            opened, option = OPEN.match(line), OPTION.match(following)
-            if opened and option and option["key"] in ("label", "name"):
-                names[option["value"]] = opened["title"] or opened["name"]
-        for output in cell.get("outputs", []):
-            shown = output.get("metadata", {}).get("tokenspace", {})
-            for kind in counts:
-                if kind in shown:
-                    counts[kind] += 1
-                    names[shown[kind]["name"]] = f"{kind.capitalize()} {counts[kind]}"
-    return names
+        return f"[{cited}]" if role == "cite:p" else cited
+    if role == "math":
+        return f"${text}$"
+    return f"({names.get(text, text)})" if role == "eq" else names.get(text, text)
 
 
 def _output(output: Any, names: Mapping[str, str]) -> Iterator[Any]:
     """An output with its Markdown made plain, and a figure's caption below it."""
     data = output.get("data", {})
     if "text/markdown" in data:
-        source = data["text/markdown"]
-        data["text/markdown"] = plain_markdown("".join(source), names)
+        data["text/markdown"] = plain_markdown("".join(data["text/markdown"]), names)
     yield output
     if figure := output.get("metadata", {}).get("tokenspace", {}).get("figure"):
-        caption = plain_markdown(figure["caption"], names)
-        text = f"**{names[figure['name']]}.** {caption}"
-        yield nbformat.v4.new_output("display_data", {"text/markdown": text})
+        caption = f"**{names[figure['name']]}.** {plain_markdown(figure['caption'], names)}"
+        yield nbformat.v4.new_output("display_data", {"text/markdown": caption})

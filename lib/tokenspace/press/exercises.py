@@ -34,10 +34,10 @@ def expect(
         print(f"{label}: right.")
         return
     told = f"{label}: your answer is {_shown(got)}, and the check finds another"
+    shape, other = np.shape(got), np.shape(expected)
     if isinstance(expected, bool):
         told = f"{label}: your answer doesn't pass the check"
-    shape, other = np.shape(got), np.shape(expected)
-    if shape != other:
+    elif shape != other:
         told += f": yours has the shape {shape}, it takes {other}"
     elif within:
         told += f", further than {within:.3g} from it"
@@ -50,34 +50,33 @@ def expect(
 
 
 def _agree(got: Any, expected: Any, within: float) -> bool:
-    got, expected = _plain(got), _plain(expected)
+    got = _numbers(got)
     if np.shape(got) != np.shape(expected):
         return False
-    if isinstance(expected, str):
-        return str(got).strip().casefold() == expected.casefold()
     if isinstance(expected, bool):
         return bool(got == expected)
+    expected = _numbers(expected)
+    if isinstance(got, np.ndarray) and isinstance(expected, np.ndarray):
+        return bool((np.abs(got - expected) <= within).all())
+    return str(got).strip().casefold() == str(expected).casefold()
+
+
+def _numbers(value: Any) -> Any:
+    """Take a tensor off its graph and its device; what isn't made of numbers stays as it is."""
+    value = value.detach().cpu() if hasattr(value, "detach") else value
+    if value is None or isinstance(value, str | bool):
+        return value
     try:
-        gap = np.abs(np.asarray(got, float) - np.asarray(expected, float))
-    except (TypeError, ValueError):  # a word where a number belongs
-        return False
-    return bool((gap <= within).all())
-
-
-def _plain(value: Any) -> Any:
-    """Take a tensor off its graph and its device, where numpy can read it."""
-    return value.detach().cpu() if hasattr(value, "detach") else value
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        return value
 
 
 def _shown(got: Any) -> str:
-    got = _plain(got)
     if got is None:
         return "None (is a `return` missing?)"
-    if isinstance(got, str | bool):
-        return repr(got)
-    try:
-        values = np.asarray(got, float)
-    except (TypeError, ValueError):
+    values = _numbers(got)
+    if not isinstance(values, np.ndarray):
         return repr(got)
     some = values.flatten()[:4].tolist()
     first = ", ".join(f"{v:.0f}" if v.is_integer() and abs(v) < 1e9 else f"{v:.4g}" for v in some)

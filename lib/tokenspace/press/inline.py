@@ -1,15 +1,11 @@
 """An SVG of the figure style as a piece of a page, in the page's light or dark colours."""
 
+import json
 import re
-from collections.abc import Callable
-from html import escape
+from html import escape, unescape
+from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
-from tokenspace.press import figures
 from tokenspace.press.figures import DARK
-from tokenspace.press.live import controls
 
 HEX = re.compile("|".join(DARK), re.IGNORECASE)
 
@@ -22,25 +18,37 @@ def variable(colour: str) -> str:
 def inline(svg: str, alt: str) -> str:
     """An SVG file as a piece of a page: named for screen readers, sized by the page.
 
-    A live figure has its sliders below it.
+    A live figure has its sliders below it, disabled until its script runs.
     """
-    svg = svg[svg.index("<svg") :]
-    head, rest = svg.split(">", 1)
+    head, rest = svg[svg.index("<svg") :].split(">", 1)
     width = re.search(r' width="([\d.]+)(pt|px)?"', head)
     head = re.sub(r' (width|height)="[^"]*"', "", head)
     style = f' style="max-width:{width[1]}{width[2] or "px"}"' if width else ""
     head += f' role="img" aria-label="{escape(alt)}" focusable="false"{style}'
-    coloured = HEX.sub(lambda m: f"var({variable(m[0])})", rest)
     box = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', head)
     two = ""
     if box and 'class="ts-second"' in rest:
         two = f' ts-two" style="--ts-shape: {float(box[2]) / float(box[1]):.4f}'
-    return f'<div class="ts-figure{two}">{head}>{coloured}{controls(svg)}</div>'
+    live = re.search(r"<metadata data-kind=[^>]*>(.*?)</metadata>", rest, re.DOTALL)
+    controls = _controls(json.loads(unescape(live[1]))) if live else ""
+    coloured = HEX.sub(lambda m: f"var({variable(m[0])})", rest)
+    return f'<div class="ts-figure{two}">{head}>{coloured}{controls}</div>'
 
 
-def captioned(draw: Callable[[], Figure], name: str, told: str, caption: str) -> str:
-    """Draw a figure in the style, and give it as HTML with a caption and what it tells in words."""
-    with mpl.rc_context():
-        figures.use()
-        drawn = figures.svg(draw(), name, told)
-    return f"<figure>{inline(drawn, f'{told}.')}<figcaption>{escape(caption)}</figcaption></figure>"
+def _controls(live: dict[str, Any]) -> str:
+    """The sliders of a live figure, each with its word and its button, and what it says."""
+    rows = []
+    for slider in live["sliders"]:
+        words, start = slider["words"], slider["start"]
+        button = '<button type="button" class="ts-play" disabled>Play</button>'
+        rows.append(
+            f'<div class="ts-control"><label><span>{escape(slider["name"])}</span>'
+            f'<input type="range" min="0" max="{len(words) - 1}" value="{start}" '
+            f'aria-valuetext="{escape(words[start])}" autocomplete="off" disabled></label>'
+            f'<output aria-live="off" style="--ts-widest: {max(map(len, words))}ch">'
+            f"{escape(words[start])}</output>{button if slider['play'] else ''}</div>"
+        )
+    if live["says"]:
+        says = escape(live["says"])
+        rows.append(f'<output class="ts-says" aria-live="polite">{says}</output>')
+    return f'<div class="ts-interactive">{"".join(rows)}</div>'

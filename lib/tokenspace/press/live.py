@@ -1,21 +1,28 @@
 """What a reader may move in a figure: sliders below it, and the data that its script reads.
 
 A live figure is drawn whole in its first state, for paper and for pages without scripts. The data
-lie inside the SVG, the page has the sliders ready (`controls`), and `_static/live.js` wakes them
-for the script of a `kind`, such as `_static/frames.js`.
+lie inside the SVG, the page has the sliders ready (`inline`), and `_static/live.js` wakes them
+for the script of a `kind`, such as `_static/frames.js`. Figures of that kind are several states of
+one, merged so that what they share is there once.
 """
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from html import escape, unescape
+from html import escape
 from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from tokenspace.press.figures import svg
+
+ElementTree.register_namespace("", "http://www.w3.org/2000/svg")
+ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
 
 
 @dataclass(frozen=True)
@@ -49,47 +56,74 @@ class Live:
     data: dict[str, Any] = field(default_factory=dict)
 
 
-def attach(svg: str, live: Live) -> str:
-    """Put what a script needs into an SVG, behind its description.
+def draw(figures: Sequence[Figure], name: str, description: str, live: Live | None) -> str:
+    """Draw a figure as SVG with what its script needs; several are the states of one.
 
-    >>> attach("<svg><desc>a</desc></svg>", Live("dial", [Slider("x", ["0", "1"])]))[:45]
-    '<svg><desc>a</desc><metadata data-kind="dial"'
+    There is one for each position of the first slider, whose start is seen. A part that differs
+    between them carries the numbers of its own in `data-frame`; parts without it belong to all.
+    Raises `ValueError` for figures that are not as many as the positions, or not of one size.
+
+    >>> early, late = Figure(), Figure()
+    >>> text = late.text(0.5, 0.5, "late")
+    >>> live = Live("frames", [Slider("time", ["early", "late"])])
+    >>> drawn = draw([early, late], "fig-both", "nothing, then a word", live)
+    >>> drawn.count('data-frame="1" display="none"')
+    1
     """
+    drawn = [svg(figure, name, description) for figure in figures]
+    if len(drawn) > 1:
+        slider = live.sliders[0] if live else None
+        sizes = sorted({tuple(figure.get_size_inches()) for figure in figures})
+        if slider is None or len(figures) != len(slider.words) or len(sizes) != 1:
+            places = f"{len(slider.words)} positions of {slider.name!r}" if slider else "no slider"
+            raise ValueError(
+                f"{name}: {len(figures)} figures of sizes {sizes} for {places}; live= needs a "
+                "slider that has a position for each, and figures of one size."
+            )
+        drawn = [_merged([ElementTree.fromstring(text) for text in drawn], str(slider.start))]
+    if live is None:
+        return drawn[0]
     text = json.dumps(asdict(live), separators=(",", ":"), ensure_ascii=False)
     inside = f'<metadata data-kind="{escape(live.kind)}">{escape(text, quote=False)}</metadata>'
-    return svg.replace("</desc>", f"</desc>{inside}", 1)
+    return drawn[0].replace("</desc>", f"</desc>{inside}", 1)
 
 
-def controls(svg: str) -> str:
-    """The sliders of a live figure as HTML, disabled until its script runs; "" for other figures.
-
-    >>> live = Live("dial", [Slider("length", ["short", "long"])], says="A short one.")
-    >>> html = controls(attach("<svg><desc>a</desc></svg>", live))
-    >>> html.count("<input"), "A short one." in html, controls("<svg></svg>")
-    (1, True, '')
-    """
-    found = re.search(r"<metadata data-kind=[^>]*>(.*?)</metadata>", svg, re.DOTALL)
-    if not found:
-        return ""
-    live = json.loads(unescape(found[1]))
-    rows = "".join(_slider_html(slider) for slider in live["sliders"])
-    says = escape(live["says"])
-    said = f'<output class="ts-says" aria-live="polite">{says}</output>' if says else ""
-    return f'<div class="ts-interactive">{rows}{said}</div>'
+def _merged(drawn: list[Element], start: str) -> str:
+    """One drawing of several; glyphs, markers and clip paths are there once for all frames."""
+    defined = Element("{http://www.w3.org/2000/svg}defs")
+    found: dict[str, Element] = {}  # ids say what they are
+    for root in drawn:
+        for parent in root.iter():
+            parent.text, parent.tail = (parent.text or "").strip(), (parent.tail or "").strip()
+            for defs in [child for child in parent if child.tag.endswith("}defs")]:
+                found |= {one.get("id", one.tag): one for one in defs}
+                parent.remove(defs)
+    defined.extend(found.values())
+    (whole,) = _merge(drawn, start)
+    whole.insert(1, defined)  # behind the description
+    return ElementTree.tostring(whole, encoding="unicode") + "\n"
 
 
-def _slider_html(slider: dict[str, Any]) -> str:
-    word = escape(slider["words"][slider["start"]])
-    widest = max(map(len, slider["words"]))
-    button = (
-        '<button type="button" class="ts-play" disabled>Play</button>' if slider["play"] else ""
-    )
-    return (
-        f'<div class="ts-control"><label><span>{escape(slider["name"])}</span>'
-        f'<input type="range" min="0" max="{len(slider["words"]) - 1}" value="{slider["start"]}" '
-        f'aria-valuetext="{word}" autocomplete="off" disabled></label>'
-        f'<output aria-live="off" style="--ts-widest: {widest}ch">{word}</output>{button}</div>'
-    )
+def _merge(versions: list[Element], start: str) -> list[Element]:
+    """One element where all are alike; else their parts merged, or each for its own frames."""
+    texts = [ElementTree.tostring(v) for v in versions]
+    first = versions[0]
+    if len(set(texts)) == 1:
+        return [first]
+    if len(first) and len({(v.tag, *v.items(), v.text, len(v)) for v in versions}) == 1:
+        whole = Element(first.tag, first.attrib)
+        whole.text = first.text
+        for parts in zip(*versions, strict=True):
+            whole.extend(_merge(list(parts), start))
+        return [whole]
+    found: dict[bytes, tuple[Element, list[str]]] = {}
+    for i, (text, version) in enumerate(zip(texts, versions, strict=True)):
+        found.setdefault(text, (version, []))[1].append(str(i))
+    for element, mine in found.values():
+        element.set("data-frame", " ".join(mine))
+        if start not in mine:
+            element.set("display", "none")
+    return [element for element, _ in found.values()]
 
 
 def settle(figure: Figure) -> None:
@@ -121,12 +155,11 @@ def sentence(words: Sequence[tuple[str, int | None]], shades: Sequence[float], s
     """
     spans = []
     for word, position in words:
-        if position is None:
-            spans.append(f"<span>{escape(word)}</span>")
-            continue
-        chosen = ' class="ts-chosen"' if position == start else ""
-        ground = f"background: rgba(221, 160, 40, {shades[position]:.2f})"
-        about = f'data-point="{position}"{chosen} style="{ground}"'
-        spans.append(f"<span {about}>{escape(word)}</span>")
+        about = ""
+        if position is not None:
+            chosen = ' class="ts-chosen"' if position == start else ""
+            ground = f"background: rgba(221, 160, 40, {shades[position]:.2f})"
+            about = f' data-point="{position}"{chosen} style="{ground}"'
+        spans.append(f"<span{about}>{escape(word)}</span>")
     role = 'role="group" aria-label="Words that open in the figure below"'
     return f'<p class="ts-sentence" {role}>{"".join(spans)}</p>'

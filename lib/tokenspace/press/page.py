@@ -25,17 +25,17 @@ from tokenspace.files import placing
 from tokenspace.format import interval, number
 from tokenspace.press import environment, figures
 from tokenspace.press.claims import SOURCES, VERDICTS, Claim
-from tokenspace.press.frames import frames
-from tokenspace.press.live import Live, Slider, attach
+from tokenspace.press.live import Live, Slider, draw
 from tokenspace.press.tables import markdown
 
 
-def _publish(data: dict[str, str], metadata: dict[str, Any] | None = None) -> None:
+def _publish(data: dict[str, str], **about: Any) -> None:
+    """Show something, and say in the output's metadata what it is."""
     shell = get_ipython()
     if shell is None:  # run as a script
         print(data["text/plain"])
     else:
-        shell.display_pub.publish(data=data, metadata=metadata or {})
+        shell.display_pub.publish(data=data, metadata={"tokenspace": about})
 
 
 class Page:
@@ -54,9 +54,8 @@ class Page:
 
         self.name, self.seed = name, seed
         self._started = time.perf_counter()
-        self._folder = (
-            Path(os.environ["TOKENSPACE_RUN"]) if "TOKENSPACE_RUN" in os.environ else None
-        )
+        folder = os.environ.get("TOKENSPACE_RUN")
+        self._folder = Path(folder) if folder else None
         self._cells: dict[str, object] = {}
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -107,18 +106,12 @@ class Page:
         if isinstance(figure, Mapping):
             live = live or Live("frames", [Slider("Frame", list(figure), play=True)])
             figure = list(figure.values())
-        if isinstance(figure, Figure):
-            drawn = figures.svg(figure, name, alt)
-            drawn = attach(drawn, live) if live else drawn
-        else:
-            drawn = frames(figure, name, alt, live)
-        for state in [figure] if isinstance(figure, Figure) else figure:
+        states = [figure] if isinstance(figure, Figure) else figure
+        drawn = draw(states, name, alt, live)
+        for state in states:
             plt.close(state)
         about = {"name": name, "caption": caption, "alt": alt}
-        _publish(
-            {"image/svg+xml": drawn, "text/plain": f"[figure: {alt}]"},
-            {"tokenspace": {"figure": about}},
-        )
+        _publish({"image/svg+xml": drawn, "text/plain": f"[figure: {alt}]"}, figure=about)
         if self._folder is None:
             self.say(f"*{caption}*")
 
@@ -139,14 +132,14 @@ class Page:
         rows = markdown(frame)
         text = f":::{{table}} {caption}\n:name: {name}\n\n{rows}\n:::" if self._folder else rows
         about = {"name": name, "caption": caption}
-        _publish({"text/markdown": text, "text/plain": rows}, {"tokenspace": {"table": about}})
+        _publish({"text/markdown": text, "text/plain": rows}, table=about)
         if self._folder is None:
             self.say(f"*{caption}*")
 
     def say(self, text: str) -> None:
         """Say something in Markdown (MyST), with numbers of this run."""
         text = cleandoc(text)
-        _publish({"text/markdown": text, "text/plain": text}, {"tokenspace": {"say": True}})
+        _publish({"text/markdown": text, "text/plain": text}, say=True)
 
     def claim(self, id: str, **facts: Any) -> Claim:
         """State a claim and show its verdict; `facts` are the fields of `press.claims.Claim`.
@@ -159,38 +152,30 @@ class Page:
         ...
         """
         claim = Claim(id=id, **facts)
-        _publish(
-            {"text/html": _claim_html(claim), "text/plain": _claim_text(claim)},
-            {"tokenspace": {"claim": claim.record()}},
-        )
+        shown = {"text/html": _claim_html(claim), "text/plain": _claim_text(claim)}
+        _publish(shown, claim=claim.record())
         return claim
 
     def footer(self, **more: str) -> None:
         """Close the page: what it ran on, how long and in how much memory; `more` adds lines."""
+        memory = f"{environment.peak_memory():.2f} GB"
+        if self.device.startswith("cuda"):
+            import torch
+
+            memory += f", {torch.cuda.max_memory_allocated(self.device) / 1e9:.2f} GB on the device"
         facts = {
             **environment.facts(self.device),
             "wall time": f"{time.perf_counter() - self._started:.1f} s",
-            "peak memory": f"{environment.peak_memory():.2f} GB{self._gpu_memory()}",
+            "peak memory": memory,
             "seed": str(self.seed),
             "profile": os.environ.get("TOKENSPACE_PROFILE", "none: opened by hand"),
             "command": os.environ.get("TOKENSPACE_COMMAND", "none: opened by hand"),
             "commit": os.environ.get("TOKENSPACE_COMMIT", "unknown"),
             **more,
         }
-        _publish(
-            {
-                "text/html": f'<dl class="ts-footer">{_pairs(facts)}</dl>',
-                "text/plain": "\n".join(f"{name}: {value}" for name, value in facts.items()),
-            },
-            {"tokenspace": {"footer": facts}},
-        )
-
-    def _gpu_memory(self) -> str:
-        if not self.device.startswith("cuda"):
-            return ""
-        import torch
-
-        return f", {torch.cuda.max_memory_allocated(self.device) / 1e9:.2f} GB on the device"
+        html = f'<dl class="ts-footer">{_pairs(facts)}</dl>'
+        lines = (f"{name}: {value}" for name, value in facts.items())
+        _publish({"text/html": html, "text/plain": "\n".join(lines)}, footer=facts)
 
 
 def _claim_facts(claim: Claim) -> dict[str, str]:

@@ -1,19 +1,27 @@
-"""The whole book as one PDF: the bound pages, printed by Chromium."""
+"""The whole book as one PDF: the pages of the site in one document, printed by Chromium.
+
+`templates/paper/bind.js` makes one document of them: cover, contents, parts, solutions at the end.
+(Sphinx's `singlehtml` can't: sphinx-exercise has visitors for it, so that those which other
+extensions have for `html` are no longer found.)
+"""
 
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from html import escape
 from pathlib import Path
 from typing import Any
 
+import yaml
 from playwright.sync_api import Browser, Error, sync_playwright
 from pypdf import PdfReader
 
 from tokenspace.errors import RunError
 from tokenspace.files import write
-from tokenspace.press.binding import TEMPLATES, bind
 
+TEMPLATES = Path(__file__).parent / "templates" / "paper"
 ROOM = 650  # CSS pixels between the margins of A4, as book.css sets them
 LIMIT = 600_000  # milliseconds that typesetting a book may take on a busy machine
 TYPESET = "async () => { await MathJax.startup.promise; await document.fonts.ready; }"
@@ -22,6 +30,8 @@ NUMBER = """numbers => {
     link.textContent = numbers[decodeURIComponent(link.hash.slice(1))] ?? "";
 }"""
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+HEAD = re.compile(r'<link\b[^>]*rel="stylesheet"[^>]*>|<script\b[^>]*>[^<]*</script>')
+IN_USE = re.compile("^<link|mathjax", re.IGNORECASE)
 
 
 @contextmanager
@@ -54,7 +64,7 @@ def build_pdf(book: Path, out: Path, browser: Browser | None = None) -> Path:
     """
     out.mkdir(parents=True, exist_ok=True)
     page, target = out / "book.html", out / "tokenspace.pdf"
-    write(page, bind(book, out))
+    write(page, pages_of(book))
     with nullcontext(browser) if browser else chromium() as running:
         tab = running.new_page(viewport={"width": ROOM, "height": 900})
         tab.set_default_timeout(LIMIT)
@@ -69,6 +79,42 @@ def build_pdf(book: Path, out: Path, browser: Browser | None = None) -> Path:
         tab.close()
     os.replace(partial, target)
     return target
+
+
+def pages_of(book: Path) -> str:
+    """Give the pages of the site that was built in `book` as one HTML file, with its `bind.js`."""
+    config = yaml.safe_load((book / "_config.yml").read_text("utf-8"))
+    contents = yaml.safe_load((book / "_toc.yml").read_text("utf-8"))
+    site, articles = book / "_build" / "html", []
+    for page, part in _chapters(contents):
+        text = (site / f"{page}.html").read_text("utf-8")
+        article = text[text.index("<article") : text.rindex("</article>")]
+        about = f'data-source="{page}" data-part="{escape(part)}"'
+        articles.append(article.replace("<article", f"<article {about}", 1) + "</article>")
+    first = (site / f"{contents['root']}.html").read_text("utf-8")
+    head = [tag for tag in HEAD.findall(first.split("</head>")[0]) if IN_USE.search(tag)]
+    filled = {
+        "TITLE": escape(config["title"]),
+        "AUTHOR": escape(config["author"]),
+        "SITE": f"{site.as_uri()}/",
+        "HEAD": re.sub(r'\b(href|src)="', rf"\g<0>{site.as_uri()}/", "\n".join(head)),
+        "STYLE": (TEMPLATES / "book.css").read_text("utf-8"),
+        "COVER": (book / "_static" / "cover.svg").read_text("utf-8"),
+        "BODY": "\n".join(articles),
+        "BIND": (TEMPLATES / "bind.js").read_text("utf-8"),
+    }
+    text = (TEMPLATES / "book.html").read_text("utf-8")
+    return re.sub("|".join(filled), lambda m: filled[m[0]], text)
+
+
+def _chapters(contents: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give the pages of a table of contents, the first of each part with the part's caption."""
+    yield contents["root"], ""
+    for part in contents["parts"]:
+        captions = iter([part["caption"]])
+        for chapter in part["chapters"]:
+            for page in (chapter, *chapter.get("sections", [])):
+                yield page["file"], next(captions, "")
 
 
 def page_numbers(path: Path) -> dict[str, int]:

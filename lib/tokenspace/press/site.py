@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -18,11 +19,15 @@ import yaml
 
 from tokenspace.errors import RunError
 from tokenspace.files import write
-from tokenspace.press.download import citation_names, plain_notebook
-from tokenspace.press.editions import Whole, edit_source
+from tokenspace.press import layout, sweep_page
+from tokenspace.press.download import citation_names, plain_notebook, told
+from tokenspace.press.editions import Student, Whole, edit_source
+from tokenspace.press.layout import read_text
+from tokenspace.press.scoreboard import scoreboard
 from tokenspace.press.sync import dumps, with_check
 
 Notebook = Any  # nbformat.NotebookNode: a dict with attribute access
+Edition = Whole | Student
 
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"  # it has no `python -m`
 PROGRESS = re.compile(r"(reading|writing) \w+\.\.\. \[ *\d+%\] (\S+)")
@@ -30,25 +35,46 @@ COLOUR = re.compile(r"\x1b\[[\d;]*m")
 WARNING = re.compile(r"^(?P<path>/\S+?\.(?:ipynb|md))(?::(?P<line>\d+))?: (?P<text>.*)$")
 
 
-def build_book(
-    source: Path,
-    runs: Mapping[str, Path],
-    scoreboard: str,
-    out: Path,
-    *,
-    pages: Mapping[str, str] | None = None,
-    quiet: bool = False,
-) -> Path:
-    """Build the site from ``{"hub/models": run folder}`` and return its ``index.html``.
+@dataclass(frozen=True)
+class Book:
+    """What an edition is made of.
 
-    ``source`` is the repository (``book/`` and ``notebooks/`` below it), ``scoreboard`` a page
-    of MyST, ``out`` a folder of ours: sources are staged there, the site is ``out/_build/html``.
-    ``pages`` holds further pages by name, listed after the scoreboard.
+    `source` is the repository (`book/` and `notebooks/` below it), `runs` has the notebooks' run
+    folders (`{"hub/models": folder}`), `pages` MyST for pages that lie nowhere: the scoreboard,
+    and others, which are listed after it.
+    """
+
+    source: Path
+    runs: Mapping[str, Path]
+    pages: Mapping[str, str]
+
+    @classmethod
+    def of(cls, root: Path, runs: Mapping[str, Path]) -> "Book":
+        """Make the book of a repository: scoreboard, its bench's table, its sweeps' summaries."""
+        pages = {"scoreboard": scoreboard(runs, layout.part_titles(root))}
+        bench = root / "build" / "bench" / "bench.md"
+        pages |= {"bench": bench.read_text("utf-8")} if bench.is_file() else {}
+        return cls(root, runs, pages | sweep_page.pages(root))
+
+    def notebooks(self, edition: Edition) -> Iterator[tuple[str, Notebook]]:
+        """Give each executed notebook, in an edition, with its name."""
+        for name, run in self.runs.items():
+            notebook = nbformat.read(run / "executed.ipynb", as_version=4)
+            yield name, edition.preprocess(notebook, {})[0]
+
+    def citations(self) -> dict[str, str]:
+        """Give what stands for a key of the bibliography where there are no links."""
+        return citation_names(self.source / "book" / "references.bib")
+
+
+def build_book(book: Book, out: Path, edition: Edition | None = None, quiet: bool = False) -> Path:
+    """Build the site in a folder of ours and return its `index.html`, in `out/_build/html`.
+
     Nothing is rebuilt when nothing changed. A page that fails leaves no site behind.
-    Raises :class:`RunError` naming page and cell.
+    Raises `RunError` naming page and cell.
     """
     try:
-        stage(source, runs, scoreboard, out, pages or {})
+        stage(book, out, edition or Whole())
         return _sphinx(out, quiet)
     except OSError as error:
         shutil.rmtree(out / "_build", ignore_errors=True)
@@ -56,6 +82,25 @@ def build_book(
             f"can't write the book below {out}: {error.strerror or error}; "
             "free some space (`make clean` empties build/) or build in a folder that is yours"
         ) from error
+
+
+def build_handout(book: Book, out: Path, quiet: bool = False) -> Path:
+    """Write `student/` and `teacher/` below `out`, and return it.
+
+    Both hold every notebook, executed; the student's has no solution in its cells, and cells to be
+    filled in, and `student/site` is the whole book without solutions: its pages, its downloads and
+    its search.
+    Raises `PageError` for a solution that isn't closed, `RunError` when the site doesn't build.
+    """
+    index = build_book(book, out / ".work" / "site", Student(), quiet)
+    shutil.rmtree(out / "student" / "site", ignore_errors=True)
+    shutil.copytree(index.parent, out / "student" / "site")
+    citations = book.citations()
+    for folder, edition in (("student", Student()), ("teacher", Whole())):
+        for name, notebook in book.notebooks(edition):
+            offered = dumps(with_check(plain_notebook(notebook, citations)))
+            write_changed(out / folder / f"{name}.ipynb", offered)
+    return out
 
 
 def _sphinx(out: Path, quiet: bool) -> Path:
@@ -89,23 +134,24 @@ def _sphinx(out: Path, quiet: bool) -> Path:
     return index
 
 
-def stage(
-    source: Path, runs: Mapping[str, Path], scoreboard: str, out: Path, pages: Mapping[str, str]
-) -> None:
-    """Lay the book's sources, executed notebooks and downloads out under ``out``."""
+def stage(book: Book, out: Path, edition: Edition) -> None:
+    """Lay the book's sources, executed notebooks and downloads out under `out`."""
     if out.is_dir() and any(out.iterdir()) and not (out / "_toc.yml").is_file():
         raise RunError(f"{out} holds something else than a book: name an empty folder")
-    staged = dict[str, str | bytes](_sources(source / "book"))
-    staged |= {f"{name}.md": text for name, text in {"scoreboard": scoreboard, **pages}.items()}
-    if pages:
-        staged["_toc.yml"] = _contents(source / "book" / "_toc.yml", pages)
-    citations = citation_names(source / "book" / "references.bib")
-    for name, run in runs.items():
-        notebook, _ = Whole().preprocess(_read(run / "executed.ipynb"), {})
-        code = (source / "notebooks" / f"{name}.py").read_text("utf-8")
-        offered = f"downloads/notebooks/{name}"
+    sources = book.source / "book"
+    staged: dict[str, str | bytes] = {
+        path.relative_to(sources).as_posix(): path.read_bytes() for path in _files(sources)
+    }
+    staged |= {f"{name}.md": text for name, text in book.pages.items()}
+    staged["_toc.yml"] = _contents(read_text(sources / "_toc.yml"), book.pages)
+    title = re.compile(r"^title: .*", re.MULTILINE)
+    config = read_text(sources / "_config.yml")
+    staged["_config.yml"] = title.sub(lambda line: line[0] + edition.note, config)
+    citations = book.citations()
+    for name, notebook in book.notebooks(edition):
+        offered, code = f"downloads/notebooks/{name}", book.source / "notebooks" / f"{name}.py"
         staged[f"{offered}.ipynb"] = dumps(with_check(plain_notebook(notebook, citations)))
-        staged[f"{offered}.py"] = edit_source(code, Whole())
+        staged[f"{offered}.py"] = edit_source(read_text(code), edition)
         staged |= {f"notebooks/{path}": svg for path, svg in figure_files(notebook, name).items()}
         staged[f"notebooks/{name}.ipynb"] = dumps(notebook)
     # the contents first: by them a folder is known to be a book's, should we be stopped here
@@ -123,7 +169,7 @@ def content_keys(out: Path) -> list[str]:
         frame.update(f"{package} {version(package)}\n".encode())
     for name in ("figures.py", "inline.py"):
         frame.update(Path(__file__).with_name(name).read_bytes())
-    for path in sorted(_files(out)):
+    for path in _files(out):
         place = path.relative_to(out)
         on_pages = place.parts[0] in ("notebooks", "downloads") or path.suffix in (".md", ".bib")
         (pages if on_pages else frame).update(str(place).encode() + path.read_bytes())
@@ -131,33 +177,28 @@ def content_keys(out: Path) -> list[str]:
 
 
 def figure_files(notebook: Notebook, name: str) -> dict[str, str]:
-    """Make each figure of a page a ``{figure}`` directive, and give the SVG files these name.
-
-    A file's name has its content's hash, so that a page whose figure changed is read again.
-    """
+    """Make each figure of a page a `{figure}` directive, and give the SVG files these name."""
     files = {}
-    for output in (one for cell in notebook.cells for one in cell.get("outputs", [])):
-        figure = output.get("metadata", {}).get("tokenspace", {}).get("figure")
-        if figure is None:
-            continue
-        svg = "".join(output.data["image/svg+xml"])
-        mark = hashlib.sha256(svg.encode()).hexdigest()[:8]
-        files[f"{name}-figures/{figure['name']}-{mark}.svg"] = svg
-        path = f"{Path(name).name}-figures/{figure['name']}-{mark}.svg"
-        alt = json.dumps(figure["alt"], ensure_ascii=False)  # options are YAML
-        options = f":name: {figure['name']}\n:alt: {alt}"
-        directive = f"::::{{figure}} {path}\n{options}\n\n{figure['caption']}\n::::"
-        output.data = nbformat.from_dict({"text/markdown": directive})
+    for output, about in told(notebook):
+        if figure := about.get("figure"):
+            path = Path(f"{name}-figures", f"{figure['name']}.svg")
+            files[path.as_posix()] = "".join(output.data["image/svg+xml"])
+            alt = json.dumps(figure["alt"], ensure_ascii=False)  # options are YAML
+            head = f"::::{{figure}} {path.relative_to(path.parents[1]).as_posix()}"
+            options = f":name: {figure['name']}\n:alt: {alt}"
+            directive = f"{head}\n{options}\n\n{figure['caption']}\n::::"
+            output.data = nbformat.from_dict({"text/markdown": directive})
     return files
 
 
-def _contents(path: Path, pages: Iterable[str]) -> str:
-    """Give the book's contents with further pages after the scoreboard."""
-    contents = yaml.safe_load(path.read_text("utf-8"))
-    for part in contents["parts"]:
+def _contents(text: str, pages: Iterable[str]) -> str:
+    """Give the book's contents with the pages that they lack after the scoreboard."""
+    more = [{"file": name} for name in pages if name != "scoreboard"]
+    contents = yaml.safe_load(text)
+    for part in contents["parts"] if more else []:
         if {"file": "scoreboard"} in part["chapters"]:
-            part["chapters"] += [{"file": name} for name in pages]
-    return str(yaml.safe_dump(contents, sort_keys=False, allow_unicode=True))
+            part["chapters"] += more
+    return str(yaml.safe_dump(contents, sort_keys=False, allow_unicode=True)) if more else text
 
 
 def _complaints(stderr: str, out: Path) -> Iterator[str]:
@@ -180,25 +221,14 @@ def _complaints(stderr: str, out: Path) -> Iterator[str]:
 
 
 def _first_line(path: Path, cell: int) -> str:
-    cells = _read(path).cells
+    cells = nbformat.read(path, as_version=4).cells
     lines = cells[cell - 1].source.splitlines() if 0 < cell <= len(cells) else []
     return f" ({lines[0]!r})" if lines else ""
 
 
-def _read(path: Path) -> Notebook:
-    return nbformat.read(path, as_version=4)
-
-
-def _sources(source: Path) -> Iterator[tuple[str, bytes]]:
-    """Read the book's sources, by their places below it."""
-    for path in sorted(source.rglob("*")):
-        if path.is_file() and not {"__pycache__", "_build"} & set(path.parts):
-            yield path.relative_to(source).as_posix(), path.read_bytes()
-
-
-def _files(out: Path) -> Iterator[Path]:
-    for path in out.rglob("*"):
-        inside = path.relative_to(out).parts
+def _files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).parts
         if path.is_file() and inside[0] != "_build" and "__pycache__" not in inside:
             yield path
 

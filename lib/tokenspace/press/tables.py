@@ -22,13 +22,7 @@ def cell(value: Any) -> str:
 
 
 def markdown(frame: pd.DataFrame) -> str:
-    """Write a table's columns as Markdown, numbers to the right.
-
-    >>> print(markdown(pd.DataFrame({"table": ["minilm"], "mle": [13.602]})))
-    | table | mle |
-    |:--|--:|
-    | minilm | 13.6 |
-    """
+    """Write a table's columns as Markdown, numbers to the right."""
     marks = ["--:" if pd.api.types.is_numeric_dtype(kind) else ":--" for kind in frame.dtypes]
     rows = [frame.columns, *frame.itertuples(index=False, name=None)]
     head, *body = ["| " + " | ".join(map(cell, row)) + " |" for row in rows]
