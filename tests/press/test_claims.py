@@ -62,7 +62,7 @@ def test_verdict_is_membership(ours: float, low: float, width: float) -> None:
         ({"band": None}, "no band"),
         ({"control": None}, "no control"),
         ({"control": " "}, "no control"),
-        ({"band": (2.0, 1.0)}, "band 2 to 1 is empty"),
+        ({"band": (2.0, 1.0)}, "it is empty"),
         ({"band": (None, None)}, "nothing would refute"),
         ({"band": (float("nan"), 1.0)}, "must be numbers"),
         ({"ours": float("nan")}, "ours is nan"),
@@ -71,7 +71,7 @@ def test_verdict_is_membership(ours: float, low: float, width: float) -> None:
         ({"ours": None, "why": ""}, "why="),
         ({"statement": ""}, "no statement"),
         ({"scale": ""}, "no scale"),
-        ({"id": "Hub mild"}, "claim id 'Hub mild'"),
+        ({"id": "Hub mild"}, "claim 'Hub mild': an id has"),
     ],
 )
 def test_a_claim_that_cannot_be_judged_is_refused_by_name(changes: Any, message: str) -> None:

@@ -13,9 +13,8 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from tokenspace.press import figures
-from tokenspace.press.frames import frames
 from tokenspace.press.inline import inline
-from tokenspace.press.live import Live, Slider, attach, controls, places, sentence, settle
+from tokenspace.press.live import Live, Slider, draw, places, sentence, settle
 
 STEPS = (0, 10, 100)
 HREF = "{http://www.w3.org/1999/xlink}href"
@@ -52,7 +51,7 @@ def without(root: Element, frame: int) -> list[str]:
 
 def merged(figures: dict[str, Figure], start: int = 0) -> str:
     live = Live("frames", [Slider("Frame", list(figures), start)])
-    return frames(list(figures.values()), "fig-climb", "it climbs", live)
+    return draw(list(figures.values()), "fig-climb", "it climbs", live)
 
 
 def test_each_frame_is_the_figure_it_was_made_from(climb: dict[str, Figure]) -> None:
@@ -82,23 +81,22 @@ def test_what_frames_share_is_there_once_and_so_are_ids(climb: dict[str, Figure]
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("sizes", [[(3, 2)], [(3, 2), (3, 3)], [(3, 2)] * 3])
+@pytest.mark.parametrize("sizes", [[(3, 2), (3, 3)], [(3, 2)] * 3])
 def test_figures_that_no_slider_fits_are_refused(sizes: list[tuple[int, int]]) -> None:
+    states = [Figure(figsize=size) for size in sizes]
     live = Live("frames", [Slider("time", ["early", "late"])])
-    with pytest.raises(ValueError, match="2 positions of 'time'; a slider needs one for each"):
-        frames([Figure(figsize=size) for size in sizes], "fig-x", "nothing", live)
-
-
-def test_figures_without_a_slider_are_refused() -> None:
-    with pytest.raises(ValueError, match="say by live= which slider"):
-        frames([Figure(), Figure()], "fig-x", "nothing", None)
+    with pytest.raises(ValueError, match=r"for 2 positions of 'time'; live= needs"):
+        draw(states, "fig-x", "nothing", live)
+    with pytest.raises(ValueError, match="for no slider; live= needs"):
+        draw(states, "fig-x", "nothing", None)
 
 
 def test_a_page_has_the_sliders_of_a_live_figure_asleep_below_it() -> None:
     live = Live(
         "dial", [Slider("a < b", ['"0"', "1"], 1), Slider("t", ["x", "y"], play=True)], "1 < 2 & 3"
     )
-    page = BeautifulSoup(inline(attach("<svg><desc>a</desc></svg>", live), "a dial"), "html.parser")
+    drawn = draw([Figure()], "fig-dial", "a dial", live)
+    page = BeautifulSoup(inline(drawn, "a dial"), "html.parser")
     box = page.select_one("svg + div.ts-interactive")
     assert box is not None
     assert [(i["value"], i["max"], i["aria-valuetext"]) for i in box("input")] == [
@@ -111,11 +109,8 @@ def test_a_page_has_the_sliders_of_a_live_figure_asleep_below_it() -> None:
     assert len(box("button")) == 1
     held = json.loads(page.svg.metadata.text)  # type: ignore[union-attr]
     assert held["sliders"][0]["words"] == ['"0"', "1"]
-
-
-def test_a_figure_that_is_not_live_has_no_sliders() -> None:
-    assert controls("<svg><desc>a</desc></svg>") == ""
-    assert "ts-interactive" not in inline("<svg><desc>a</desc></svg>", "a")
+    still = inline(draw([Figure()], "fig-dial", "no dial", None), "no dial")
+    assert "ts-interactive" not in still
 
 
 @pytest.mark.parametrize(("words", "start"), [(["0"], 0), (["0", "1"], 2), (["0", "1"], -1)])

@@ -10,7 +10,7 @@ import pytest
 
 from tokenspace.press.figures import DARK
 from tokenspace.press.inline import variable
-from tokenspace.press.scoreboard import COLOURS, scoreboard, tally, tally_figure
+from tokenspace.press.scoreboard import COLOURS, scoreboard, tally
 
 CLAIM: dict[str, Any] = {
     "id": "hub-mild",
@@ -58,6 +58,7 @@ def test_every_claim_is_there_with_its_verdict_and_place(runs: dict[str, Path]) 
     assert page.startswith("# Scoreboard\n")
     assert "## Part II · The hub" in page
     assert "## Flow" in page
+    assert "holds 1, does not hold 1, not testable at this scale 0 (profile `classroom`)." in page
     for verdict in ("holds", "does-not-hold", "not-testable"):
         assert f'<span class="ts-verdict" data-verdict="{verdict}">' in page
     assert 'href="notebooks/hub/models.html#claim-hub-mild"' in page
@@ -89,7 +90,7 @@ def test_a_figure_counts_the_verdicts_of_each_part(runs: dict[str, Path]) -> Non
 
 def test_the_figure_takes_its_colours_from_the_page_and_leaves_the_style_alone() -> None:
     before = dict(mpl.rcParams)
-    figure = tally_figure({"Flow": [{"verdict": verdict} for verdict in COLOURS]})
+    figure = tally({"Flow": [{"verdict": verdict} for verdict in COLOURS]})
     assert dict(mpl.rcParams) == before
     assert not any(colour in figure.lower() for colour in DARK)
     for colour in COLOURS.values():
@@ -108,11 +109,3 @@ def test_without_runs_it_says_so() -> None:
     page = scoreboard({})
     assert "No page has stated a claim yet." in page
     assert "<figure>" not in page
-
-
-def test_counts_agree_in_number() -> None:
-    claims = [{"verdict": v, "profile": "smoke"} for v in ("holds", "does-not-hold", "holds")]
-    assert tally(claims) == (
-        "Of 3 claims, 2 hold, 1 does not hold and 0 are not testable at this scale "
-        "(profile `smoke`)."
-    )

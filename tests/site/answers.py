@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tokenspace.files import find_root
 from tokenspace.press import layout
-from tokenspace.press.editions import BEGIN, END, Student, edit_source
+from tokenspace.press.editions import ANSWER, Student, edit_source
 
 ROOT = find_root(Path(__file__).parent)
 SOLUTION = re.compile(r"\{solution(?:-start)?\} \S+(?P<body>.*?)(?:\{solution-end\}|\Z)", re.DOTALL)
@@ -36,11 +36,8 @@ def answers(name: str) -> set[str]:
     for body in solutions(name):
         prose, *code = re.split(r"^%%.*$", body, flags=re.MULTILINE)
         found |= {words(piece) for piece in re.split(r"[^\w\s,;'’-]+", prose)}
-        inside = False
-        for line in "\n".join(code).split("\n"):
-            inside = (inside or bool(BEGIN.match(line))) and not END.match(line)
-            if inside and not BEGIN.match(line):
-                found.add(words(line))
+        inside = [mark["answer"] for mark in ANSWER.finditer("\n".join(code))]
+        found |= {words(line) for answer in inside for line in answer.split("\n")}
     kept = words(edit_source(layout.source(ROOT, name).read_text(), Student()))
     return {piece for piece in found if len(piece) >= 25 and piece not in kept}
 

@@ -4,13 +4,14 @@ import re
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
+from urllib.parse import unquote
 
 import pytest
 import yaml
 from pypdf import PdfReader
 
-from tokenspace.press.binding import TEMPLATES, bind
-from tokenspace.press.pdf import ROOM, build_pdf, page_numbers
+from tokenspace.files import write
+from tokenspace.press.pdf import ROOM, TEMPLATES, build_pdf, page_numbers, pages_of
 
 pytestmark = pytest.mark.site
 
@@ -65,25 +66,30 @@ def articles(site: Path, pages: list[str]) -> str:
     return "\n".join(re.search(r"<article.*</article>", t, re.DOTALL)[0] for t in texts)  # type: ignore[index]
 
 
-def pages_of(book: Path) -> list[str]:
+def names_of(book: Path) -> list[str]:
     contents = yaml.safe_load((book / "_toc.yml").read_text())
     chapters = [c for part in contents["parts"] for c in part["chapters"]]
     return [contents["root"], *(c["file"] for c in chapters)]
 
 
-def test_the_whole_book_is_bound(site: Path, tmp_path: Path) -> None:
-    book = site.parent.parent
-    bound = bind(book, tmp_path)
-    body, shown = bound[bound.index("<main") :], articles(site, pages_of(book))
+def test_the_whole_book_is_bound(site: Path, tmp_path: Path, browser: Any) -> None:
+    book, tab = site.parent.parent, browser.new_page()
+    tab.set_default_timeout(120_000)
+    tab.route("**/tex-chtml.js", lambda route: route.abort())  # formulas stay as they are written
+    write(tmp_path / "book.html", pages_of(book))
+    tab.goto((tmp_path / "book.html").as_uri())
+    bound = tab.content()
+    tab.close()
+    body, shown = bound[bound.index("<main") :], articles(site, names_of(book))
     for thing, pattern in THINGS.items():
         count = len(re.findall(pattern, shown))
         assert len(re.findall(pattern, body)) == count > 0, thing
     end = body.index('id="solutions"')
     assert body.rindex('class="exercise') < end < body.index('class="solution')
-    bound = re.sub(r"<svg.*?</svg>", "", bound, flags=re.DOTALL)
+    bound = re.sub(r"<svg.*?</svg>|<script.*?</script>", "", bound, flags=re.DOTALL)
     ids = re.findall(r'\bid="([^"]+)"', bound)
     assert len(ids) == len(set(ids))
-    assert set(re.findall(r'href="#([^"]+)"', bound)) <= set(ids)
+    assert {unquote(name) for name in re.findall(r'href="#([^"]+)"', bound)} <= set(ids)
 
 
 def test_the_contents_name_the_pages_where_things_are(printed: Path, texts: list[str]) -> None:
@@ -113,7 +119,7 @@ def test_the_paper_holds_what_the_screen_shows(
     some: Path, site: Path, printed: Path, texts: list[str]
 ) -> None:
     text = "\n".join(texts)
-    shown = articles(site, pages_of(some))
+    shown = articles(site, names_of(some))
     for what in ("Figure", "Table"):
         numbers = set(re.findall(rf'caption-number">{what} ([\d.]+)', shown))
         assert numbers

@@ -59,7 +59,7 @@ import importlib.util
 if importlib.util.find_spec("tokenspace") is None:
     raise SystemExit(
         "This notebook needs the package tokenspace: in a clone of its repository run "
-        "`make setup`, then open the notebook with `make lab`."
+        "`make setup`, or `pip install -e .`, then open the notebook with `make lab`."
     )"""
 
 
