@@ -18,11 +18,10 @@ import nbformat
 import yaml
 
 from tokenspace.errors import RunError
-from tokenspace.files import write
+from tokenspace.files import read_text, write
 from tokenspace.press import layout, sweep_page
 from tokenspace.press.download import citation_names, plain_notebook, told
 from tokenspace.press.editions import Student, Whole, edit_source
-from tokenspace.press.layout import read_text
 from tokenspace.press.scoreboard import scoreboard
 from tokenspace.press.sync import dumps, with_check
 
