@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from tokenspace import files
 from tokenspace.errors import ParameterError, SourceError
 from tokenspace.nn import checkpoint
-from tokenspace.nn.checkpoint import Checkpoint, load_weights, save
+from tokenspace.nn.checkpoint import Checkpoint, load_weights
 
 SECTIONS = {"model": {"a.b": torch.arange(6.0).reshape(2, 3)}, "records": {"loss": torch.ones(2)}}
 
@@ -109,7 +109,7 @@ def test_weights_load_from_every_wrapping(tmp_path):
     torch.save({"ema": {}, "model": released}, tmp_path / "released.pt")
     save_file(inside, tmp_path / "bare.safetensors")
     half = {n: t / 2 for n, t in inside.items()}
-    save(tmp_path / "ours.safetensors", {}, {"model": inside, "ema": half})
+    Checkpoint(tmp_path / "ours.safetensors", {}).save({}, {"model": inside, "ema": half})
     for path in tmp_path.iterdir():
         fresh = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Linear(3, 1))
         load_weights(fresh, path)

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
-from tokenspace.nn.transformer import Transformer
+from tokenspace.nn.transformer import Block, Transformer
 
 
 class DiT(nn.Module):
@@ -54,11 +54,15 @@ class DiT(nn.Module):
         self.self_cond_proj = nn.Linear(2 * d, d, bias=False)
         self.enter = nn.Identity() if width == d else nn.Linear(d, width)
         self.sigma_map = NoiseLevel(conditioning)
-        self.blocks = Transformer(
-            width, depth, heads, norm=partial(nn.LayerNorm, bias=False),
-            mlp=partial(gelu_mlp, width), level=conditioning, dropout=dropout, causal=causal,
-            base=base,
-        )  # fmt: skip
+        norm = partial(nn.LayerNorm, bias=False)
+        blocks = [
+            Block(
+                width, heads, norm=norm, mlp=gelu_mlp(width), level=conditioning,
+                dropout=dropout, causal=causal,
+            )
+            for _ in range(depth)
+        ]  # fmt: skip
+        self.blocks = Transformer(blocks, base)
         self.output_layer = Head(width, outputs, conditioning)
         self.initialize()
 

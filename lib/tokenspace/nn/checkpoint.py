@@ -48,7 +48,16 @@ class Checkpoint:
 
     def save(self, header: Header, sections: Sections) -> None:
         """Write the run into one file, whole or not at all."""
-        save(self.path, {"identity": self.identity, **header}, sections)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        flat = {
+            f"{section}.{name}": tensor.detach().cpu().contiguous()
+            for section, tensors in sections.items()
+            for name, tensor in tensors.items()
+        }
+        about = {"identity": self.identity, **header}
+        about["digest"] = _digest_of(about, flat)
+        with placing(self.path) as part:
+            save_file(flat, part, metadata={"run": json.dumps(about)})
 
     def load(self) -> tuple[Header, Sections] | None:
         """The saved run, or None where there is no file.
@@ -77,31 +86,18 @@ class Checkpoint:
         return header, sections
 
 
-def save(path: Path, header: Mapping[str, Any], sections: Mapping[str, dict[str, Tensor]]) -> None:
-    """Write header and sections into one file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    flat = {
-        f"{section}.{name}": tensor.detach().cpu().contiguous()
-        for section, tensors in sections.items()
-        for name, tensor in tensors.items()
-    }
-    about = {**header, "digest": _digest_of(header, flat)}
-    with placing(path) as part:
-        save_file(flat, part, metadata={"run": json.dumps(about)})
-
-
 def load(path: Path) -> tuple[Header, Sections]:
     """Header and sections of a checkpoint. Raises SourceError when it is damaged or not ours."""
     try:
         metadata, flat = _read(path)
         header = dict(json.loads(metadata["run"]))
-    except KeyError as error:
-        raise _damaged(path, f"it holds {len(flat)} tensors but no run") from error
-    except (SafetensorError, OSError, TypeError, ValueError) as error:
-        why = f"{error}. It was cut short or isn't safetensors"
-        raise _damaged(path, why) from error
-    if header.pop("digest", None) != _digest_of(header, flat):
-        raise _damaged(path, "its content doesn't have its digest")
+        if header.pop("digest", None) != _digest_of(header, flat):
+            raise ValueError("its content doesn't have its digest")
+    except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        raise SourceError(
+            f"{path} ({_size(path)}) is no checkpoint of a training run, or a damaged one: "
+            f"{error!r}. Remove it to begin anew, or copy it again."
+        ) from error
     sections: Sections = {}
     for name, tensor in flat.items():
         section, _, rest = name.partition(".")
@@ -110,14 +106,8 @@ def load(path: Path) -> tuple[Header, Sections]:
 
 
 def load_weights(module: nn.Module, path: Path, section: str = "model") -> None:
-    """Read weights into a module: safetensors or a torch file, ours or of the released shape.
-
-    Prefixes of torch.compile, DDP and the released model are dropped. `section` picks "model" or
-    "ema" where a file holds both.
-    Raises SourceError for a file that can't be read, with missing or with misshaped tensors.
-    """
-    found = read_tensors(path, section)
-    wanted = whole(module)
+    """Read a file's weights into a module; raises SourceError where they don't fit it."""
+    found, wanted = read_tensors(path, section), whole(module)
     missing = [n for n in wanted if n not in found]
     misshaped = [
         f"{n} is {tuple(found[n].shape)} there, {tuple(t.shape)} here"
@@ -135,43 +125,34 @@ def load_weights(module: nn.Module, path: Path, section: str = "model") -> None:
 
 
 def read_tensors(path: Path, section: str = "model") -> dict[str, Tensor]:
-    """Weights in a file by their plain names; raises SourceError where it can't be read."""
-    return {plain(name): tensor for name, tensor in _tensors(path, section).items()}
+    """Weights in a file by their plain names: safetensors or a torch file, ours or as released.
 
-
-def _tensors(path: Path, section: str) -> dict[str, Tensor]:
-    if path.suffix == ".safetensors":
-        try:
-            metadata, tensors = _read(path)
-        except (SafetensorError, OSError) as error:
-            raise SourceError(f"{path} ({_size(path)}) can't be read: {error}.") from error
-        if "run" not in metadata:
-            return tensors
-        own: dict[str, Tensor] = {}
-        for wanted in ("model", section):  # an average is of what trained; the rest is raw
-            head = f"{wanted}."
-            own |= {n.removeprefix(head): t for n, t in tensors.items() if n.startswith(head)}
-        return own
+    `section` picks "model" or "ema" where a file holds both. Raises SourceError for a file that
+    can't be read.
+    """
     try:
-        with torch.serialization.safe_globals([Namespace]):  # the released files hold one
-            state = torch.load(path, map_location="cpu", weights_only=True)
+        if path.suffix == ".safetensors":
+            metadata, found = _read(path)
+            if "run" in metadata:  # an average is of what trained; the rest is the model's own
+                heads = [f"{part}." for part in ("model", section)]
+                found = {n[len(h) :]: t for h in heads for n, t in found.items() if n.startswith(h)}
+        else:
+            with torch.serialization.safe_globals([Namespace]):  # the released files hold one
+                state = torch.load(path, map_location="cpu", weights_only=True)
+            inside = (state[key] for key in (section, "state_dict") if key in state)
+            found = next((each for each in inside if isinstance(each, dict)), state)
     except Exception as error:  # torch raises many kinds for a file cut short
-        raise SourceError(
-            f"{path} ({_size(path)}) can't be read as torch weights: {str(error)[:200]}"
-        ) from error
-    for key in (section, "state_dict"):
-        if isinstance(state.get(key), dict):
-            return dict(state[key])
-    return dict(state)
+        raise SourceError(f"{path} ({_size(path)}) can't be read: {str(error)[:200]}.") from error
+    return {plain(name): tensor for name, tensor in found.items()}
 
 
 def trained(module: nn.Module) -> dict[str, Tensor]:
-    """Parameters that train, by their name without prefixes of wrappers."""
+    """Parameters that train, by their plain names."""
     return {plain(n): p for n, p in module.named_parameters() if p.requires_grad}
 
 
 def whole(module: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers, by their name without prefixes of wrappers."""
+    """Parameters and buffers, by their plain names."""
     return {plain(n): t for n, t in module.state_dict().items()}
 
 
@@ -210,11 +191,7 @@ def digest(*parts: str | Tensor) -> str:
 
 
 def named(*tensors: Tensor) -> str:
-    """Name tensors by their shapes, types and values.
-
-    >>> named(torch.zeros(2)) == named(torch.zeros(1, 2))
-    False
-    """
+    """Name tensors by their shapes, types and values."""
     return digest(*(part for t in tensors for part in (f"{tuple(t.shape)} {t.dtype}", t)))
 
 
@@ -225,15 +202,9 @@ def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
     return metadata, load_file(path)
 
 
-def _digest_of(header: Mapping[str, Any], flat: Mapping[str, Tensor]) -> str:
-    named_tensors = (part for name in sorted(flat) for part in (name, flat[name]))
-    return digest(json.dumps(header), *named_tensors)
-
-
-def _damaged(path: Path, why: str) -> SourceError:
-    return SourceError(
-        f"{path} ({_size(path)}) is no checkpoint of a training run, or a damaged one: {why}. "
-        "Remove it to begin anew, or copy it again."
+def _digest_of(header: Header, flat: Mapping[str, Tensor]) -> str:
+    return digest(
+        json.dumps(header), *(part for name in sorted(flat) for part in (name, flat[name]))
     )
 
 

@@ -99,9 +99,8 @@ def identity_of(model: nn.Module, about: str, data: str, settings: Settings) -> 
     How often a run is logged and saved is left out; so is its length unless its rate depends on
     it, so that a run may be taken further.
     """
-    values = {field.name: getattr(settings, field.name) for field in fields(settings)}
     free = {"save_every", "log_every", "logged"}
     if settings.schedule == "constant":
         free.add("steps")
-    kept = {name: value for name, value in values.items() if name not in free}
+    kept = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name not in free}
     return {"model": about, "start": named(*whole(model).values()), "data": data, **kept}

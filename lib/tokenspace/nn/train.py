@@ -27,10 +27,6 @@ class Ema:
     """Exponential average of a module's parameters, decay min(decay, (1 + n)/(10 + n)).
 
     The warm-up matters: at .9999 from the start, 1,000 steps leave 90 % of the initialization.
-
-    >>> ema = Ema(nn.Linear(1, 1))
-    >>> round(ema.rate, 3)  # of the first update
-    0.1
     """
 
     def __init__(self, module: nn.Module, decay: float = 0.9999) -> None:
@@ -39,17 +35,12 @@ class Ema:
         self.decay, self.count = decay, 0
         self.weights = {n: p.detach().clone() for n, p in trained(module).items()}
 
-    @property
-    def rate(self) -> float:
-        """Decay of the next update."""
-        return min(self.decay, (1 + self.count) / (10 + self.count))
-
     @torch.no_grad()
     def update(self, module: nn.Module) -> None:
-        """Move towards the module's weights by 1 - rate."""
-        new = trained(module)
+        """Move towards the module's weights."""
+        rate, new = min(self.decay, (1 + self.count) / (10 + self.count)), trained(module)
         for name, mean in self.weights.items():
-            mean.lerp_(new[name], 1 - self.rate)
+            mean.lerp_(new[name], 1 - rate)
         self.count += 1
 
     def averaged(self, module: M) -> M:

@@ -4,8 +4,7 @@ Pre-norm blocks with rotary positions; the norm, the MLP and a modulation by a n
 model's choice. Parameters carry the names of the checkpoints that Part III's paper released.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import torch
 from jaxtyping import Float
@@ -48,6 +47,7 @@ class Block(nn.Module):
 
     With `level` > 0 inputs are shifted and scaled, and outputs gated, by a linear map of a noise
     level of that size (adaLN). `causal` hides later positions.
+    Raises ParameterError for a width that doesn't split into heads of even size.
     """
 
     def __init__(
@@ -62,6 +62,11 @@ class Block(nn.Module):
         causal: bool = False,
     ) -> None:
         super().__init__()
+        if width % (2 * heads):
+            raise ParameterError(
+                f"width = {width} in {heads} heads: rotary positions need heads of an even size, "
+                f"so a width that is a multiple of {2 * heads}."
+            )
         self.heads, self.dropout, self.causal = heads, dropout, causal
         self.norm1 = norm(width)
         self.attn_qkv = nn.Linear(width, 3 * width, bias=False)
@@ -105,37 +110,16 @@ class Block(nn.Module):
 
 
 class Transformer(nn.ModuleList):
-    """`depth` blocks one after the other, their positions turned by angles of this `base`.
+    """Blocks one after the other, their positions turned by angles of this `base`.
 
-    `mlp` makes each block its own. Raises ParameterError for a width that doesn't split into heads
-    of even size.
-
-    >>> blocks = Transformer(8, 3, 2, norm=nn.RMSNorm, mlp=lambda: SwiGLU(8, 12), causal=True)
+    >>> blocks = Transformer([Block(8, 2, norm=nn.RMSNorm, mlp=SwiGLU(8, 12), causal=True)] * 3)
     >>> blocks(torch.zeros(1, 5, 8)).shape
     torch.Size([1, 5, 8])
     """
 
-    def __init__(
-        self,
-        width: int,
-        depth: int,
-        heads: int,
-        *,
-        norm: Callable[[int], nn.LayerNorm | nn.RMSNorm],
-        mlp: Callable[[], nn.Module],
-        level: int = 0,
-        dropout: float = 0.0,
-        causal: bool = False,
-        base: float = 1e4,
-    ) -> None:
-        if width % (2 * heads):
-            raise ParameterError(
-                f"width = {width} in {heads} heads: rotary positions need heads of an even size, "
-                f"so a width that is a multiple of {2 * heads}."
-            )
-        like: dict[str, Any] = {"norm": norm, "level": level, "dropout": dropout, "causal": causal}
-        super().__init__(Block(width, heads, mlp=mlp(), **like) for _ in range(depth))
-        self.size, self.base = width // heads, base
+    def __init__(self, blocks: Iterable[Block], base: float = 1e4) -> None:
+        super().__init__(blocks)
+        self.base = base
 
     def forward(
         self, h: Float[Tensor, "B L width"], level: Float[Tensor, "B size"] | None = None
@@ -148,7 +132,8 @@ class Transformer(nn.ModuleList):
 
     def turn(self, h: Float[Tensor, "B L width"]) -> Float[Tensor, "2 L half"]:
         """How far each position of the stream is turned."""
-        return turns(h.shape[1], self.size, self.base, h.device).to(h.dtype)
+        size = h.shape[-1] // self[0].heads
+        return turns(h.shape[1], size, self.base, h.device).to(h.dtype)
 
 
 class SwiGLU(nn.Module):

@@ -7,7 +7,6 @@ default, about 35 million parameters, is not.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -67,11 +66,11 @@ class Decoder(nn.Module):
 
     def __init__(self, shape: DecoderShape, seed: int = 0) -> None:
         super().__init__()
-        self.shape = shape
+        self.shape, d = shape, shape.d
         self.E = nn.Embedding(shape.vocabulary, shape.d)
-        mlp = partial(SwiGLU, shape.d, shape.width)
         self.blocks = Transformer(
-            shape.d, shape.layers, shape.heads, norm=nn.RMSNorm, mlp=mlp, causal=True
+            Block(d, shape.heads, norm=nn.RMSNorm, mlp=SwiGLU(d, shape.width), causal=True)
+            for _ in range(shape.layers)
         )
         self.norm = nn.RMSNorm(shape.d)
         self.U = nn.Linear(shape.d, shape.vocabulary, bias=False)
