@@ -49,7 +49,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 from matplotlib.collections import LineCollection
-from scipy import stats
+from scipy import spatial, stats
+from torch.nn.functional import normalize, one_hot
 
 from tokenspace import flow
 from tokenspace.flow import toy
@@ -207,16 +208,26 @@ assert torch.allclose(untrained, alone, atol=1e-5)
 #
 # With little noise it is a sharp step. With much noise it is flat, at the mean of the two tokens.
 
+
 # %%
+def two_tokens(log_odds):
+    """The hull predictor of the tokens ±1 on the linear path, with this log f_1/f_2 of x and t."""
+
+    def mean(x, at):
+        alpha, sigma = at
+        return torch.tanh((log_odds(x, alpha) + 2 * alpha * x / sigma**2) / 2)
+
+    return mean
+
+
 p = 0.3
-pair, prior = torch.tensor([1.0, -1.0], dtype=torch.float64), torch.tensor([p, 1 - p]).double()
-exact_line = toy.two_tokens(lambda x, t: math.log(p / (1 - p)) + 0 * x)
+exact_line = two_tokens(lambda x, t: math.log(p / (1 - p)) + 0 * x)
 times = flow.time_of(torch.linspace(14, -8, 1000, dtype=torch.float64))
 times = torch.cat([torch.zeros(1, dtype=torch.float64), times])
 start = normal(paths)
 line, _ = flow.follow(exact_line, start, flow.linear(times))
 landed = (line[-1] < 0).long()
-expected = flow.quantile_map(start, pair, prior)
+expected = (torch.special.ndtr(start) <= 1 - p).long()  # order is kept: quantiles are mapped
 mismatches = int((landed != expected).sum())
 
 # %% slideshow={"slide_type": "subslide"} tags=["hide-input"]
@@ -415,21 +426,25 @@ slopes = {
 
 # %%
 wrong = f"hull, logits wrong by up to {bound:g}"
-watched = torch.logspace(math.log10(20), -2, 25).tolist()
+watched = torch.logspace(math.log10(20), -2, 25)
+rows = sorted({int((scale.log() - s.log()).abs().argmin()) for s in watched})  # few steps: fewer
+noises = scale[rows]
 near = 0.1  # half the length of the unconstrained predictor's error
-falls = {
-    name: toy.falling(kinds[name], flows[name][0], points, watched, near)
-    for name in (wrong, "unconstrained")
-}
-noises = falls[wrong].s
+falls = {}
+for name in (wrong, "unconstrained"):
+    y = flows[name][0][rows]  # (levels, N, 2)
+    aims = torch.stack(
+        [kinds[name](at, (torch.ones_like(s), s)) for at, s in zip(y, noises, strict=True)]
+    )
+    on_token = (squared_distances(y, toy.TOKENS).amin(-1) < near**2).sum(1)
+    falls[name] = y, aims, on_token, toy.outside(aims).sum(1)
 
 # %% tags=["hide-input"]
-held, free = falls.values()
 says = [
     f"Time t = {1 / (1 + s):.2f}. Hull: {fixed:,} of {len(few):,} particles on a token, {left:,} "
     f"predictions outside the hull. Unconstrained: {loose:,} on a token, {out:,} outside."
     for s, fixed, left, loose, out in zip(
-        noises, held.arrived, held.outside, free.arrived, free.outside, strict=True
+        noises, *falls[wrong][2:], *falls["unconstrained"][2:], strict=True
     )
 ]
 words = [f"σ/α = {s:.2g}" for s in noises.tolist()]
@@ -468,9 +483,9 @@ for axes, name in zip(panels, falls, strict=True):
     axes.set(xticks=(-2, 0, 2), yticks=(-2, 0, 2), title=name)
 settle(figure)
 sides = []
-for side, (axes, fall) in enumerate(zip(panels, falls.values(), strict=True)):
-    at, aims, stars = fall.y[:, :drawn] * shrink, fall.mean[:, :drawn] * shrink, toy.TOKENS * shrink
-    draw_particles(axes, side, at, stars, [PALETTE[j] for j in fall.ended[:drawn]])
+for side, (axes, (name, fall)) in enumerate(zip(panels, falls.items(), strict=True)):
+    at, aims, stars = (x * shrink for x in (fall[0][:, :drawn], fall[1][:, :drawn], toy.TOKENS))
+    draw_particles(axes, side, at, stars, [PALETTE[j] for j in flows[name][1][:drawn]])
     sides.append({"dots": way(axes, at), "targets": way(axes, aims), "stars": way(axes, stars)})
 page.show(
     figure,
@@ -618,7 +633,8 @@ page.claim(
 # %%
 coarse = toy.scales(6, 30.0, 0.2)
 ys, means = flow.follow(toy.exact, coarse[1][0] * few, coarse)
-average = flow.hull_average(means, coarse)
+growth = (coarse[0] / coarse[1]).diff()  # of α/σ, at each step
+average = torch.tensordot(growth / growth.sum(), means, dims=1)
 shrink = coarse[1][-1] / coarse[1][0]
 assert torch.allclose(ys[-1], shrink * ys[0] + (1 - shrink) * average)
 
@@ -715,16 +731,34 @@ page.claim(
 #
 # We also count. The proof adds up one error of the order $\delta^2$ for each of the $N$ steps, and takes the sum $N\delta^2$ to be bounded.
 
+
+# %%
+def trap(x, t):
+    """log f_1/f_2 that undoes the kernel: the mean is -tanh(3x)."""
+    return -2 * t * x / (1 - t) ** 2 - 6 * x
+
+
+def lipschitz(x, t):
+    """log f_1/f_2 with the same pull to the midpoint, but Lipschitz in x at all t."""
+    return -4 * torch.tanh(2 * x)
+
+
+def lipschitz_constant(log_odds, xs, times):
+    """The largest |change of log f_1/f_2| / |change of t| along trajectories: (b)'s constant."""
+    values = log_odds(xs, times[:, None])
+    return float((values.diff(dim=0).abs() / times.diff()[:, None]).max())
+
+
 # %%
 begin = torch.linspace(-3, 3, 400, dtype=torch.float64)  # an even number: not exactly 0
 tries = []
 for delta in deltas:
     for end in ends:
         t = flow.theorem_grid(delta, end)
-        for name, odds in (("{eq}`eq-trap`", toy.trap), ("Lipschitz in x", toy.lipschitz)):
-            xs, _ = flow.follow(toy.two_tokens(odds), begin, flow.linear(t))
+        for name, odds in (("{eq}`eq-trap`", trap), ("Lipschitz in x", lipschitz)):
+            xs, _ = flow.follow(two_tokens(odds), begin, flow.linear(t))
             gap = (xs[-1].abs() - 1).abs()
-            constant = toy.lipschitz_constant(odds, xs, t)
+            constant = lipschitz_constant(odds, xs, t)
             tries.append(
                 (name, delta, end, len(t) - 1, (len(t) - 1) * delta**2, constant,
                  float(gap.max()), float(gap.max() / (1 - t[-1])))
@@ -741,9 +775,9 @@ tries = pd.DataFrame(
 t = flow.theorem_grid(max(deltas), min(ends))
 drawn = torch.searchsorted(t, torch.linspace(0, float(t[-1]), 200, dtype=t.dtype)).unique()
 figure, panels = plt.subplots(1, 2, figsize=(9.2, 3.0), sharey=True)
-titles = {r"$\mu = -\tanh(3x)$": toy.trap, r"$f$ Lipschitz in $x$": toy.lipschitz}
+titles = {r"$\mu = -\tanh(3x)$": trap, r"$f$ Lipschitz in $x$": lipschitz}
 for axes, (title, odds) in zip(panels, titles.items(), strict=True):
-    xs, _ = flow.follow(toy.two_tokens(odds), begin[::8], flow.linear(t))
+    xs, _ = flow.follow(two_tokens(odds), begin[::8], flow.linear(t))
     for path in xs.T:
         axes.plot(t[drawn], path[drawn], color=BLUE if path[0] > 0 else RED, lw=0.8)
     for token in (-1, 1):
@@ -851,11 +885,10 @@ for width in (2, 16, 768):
     rows_d = flow.embeddings(64, width, seed, "gaussian").double()
     z = normal(2000, width)
     grid_d = flow.preserving(torch.linspace(12, -12, 8, dtype=torch.float64))
-    by_sum = lambda x, at: flow.proposition_2(x, 2 * (at[1] / at[0]).log())  # noqa: E731
-    xs, _ = flow.follow(by_sum, z, grid_d)
+    xs, _ = flow.follow(lambda x, at: x / (at[0] + at[1]), z, grid_d)
     end = xs[-1] / grid_d[0][-1]
     missed = float((torch.cdist(end, rows_d).amin(1) >= 1).double().mean())
-    missing.append((width, flow.proposition_2_bound(width), missed))
+    missing.append((width, stats.chi2.sf((1 + math.sqrt(width)) ** 2, width), missed))
 
 # %% tags=["hide-input"]
 page.table(
@@ -883,13 +916,22 @@ page.claim(
 #
 # so a prediction can be as long as a row only if its weights are nearly one-hot. That one norm for all matters in another way, too. With rows of *unequal* norm, some tokens may lie inside the hull of the others. Then a mixture of other tokens can make them, and the flow may end there for the wrong reason. ({ref}`An exercise <ex-own-tokens>` puts a token of yours inside.)
 
+
 # %%
+def extreme_share(rows):
+    """Share of rows that no mixture of the others can make."""
+    return len(spatial.ConvexHull(rows.numpy()).vertices) / len(rows)
+
+
 table = flow.embeddings(200, 4, seed, "gaussian").double()
 sharpness = torch.logspace(-1, 2, 4000, dtype=torch.float64)
 weights = (sharpness[:, None] * normal(4000, 200)).softmax(-1)
-length, limit = flow.proposition_3(weights, table)
-share_equal = flow.extreme_share(table)
-share_raw = [flow.extreme_share(normal(200, 4)) for _ in range(5)]
+length = (weights @ table).square().sum(-1) / table[0].square().sum()
+unit = normalize(table, dim=-1)
+rho = 1 - (unit @ unit.T).abs().fill_diagonal_(0).max()
+limit = 1 - rho + rho * weights.square().sum(-1)
+share_equal = extreme_share(table)
+share_raw = [extreme_share(normal(200, 4)) for _ in range(5)]
 
 # %% tags=["hide-input"]
 page.claim(
@@ -960,7 +1002,8 @@ fitted = flow.fit_gumbel(gammas, density["with all of the context"])
 x = flow.corrupt(E[tokens], gammas[10], normal(curve, L, V))
 guess = oracle(x, gammas[10])
 squared = (guess.mean - E[tokens]).square().sum(-1)
-assert torch.allclose(squared, V * flow.brier(guess.logits.exp(), tokens), atol=1e-4)
+brier = (guess.logits.exp() - one_hot(tokens, V)).square().sum(-1)
+assert torch.allclose(squared, V * brier, atol=1e-4)
 
 # %% tags=["hide-input"]
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.2))
@@ -1207,7 +1250,7 @@ border = stats.norm.ppf(1 - rare)
 # END SOLUTION
 
 starts = torch.linspace(-3, 3, 601, dtype=torch.float64)
-rare_mean = toy.two_tokens(lambda x, t: math.log(rare / (1 - rare)) + 0 * x)
+rare_mean = two_tokens(lambda x, t: math.log(rare / (1 - rare)) + 0 * x)
 ends_up, _ = flow.follow(rare_mean, starts, flow.linear(times))
 found = float(starts[ends_up[-1] > 0].min())
 expect(
@@ -1250,7 +1293,7 @@ stop = math.tanh(c / 2)
 
 odds = lambda x, t: (2 * t * x / (1 - t) ** 2).clamp(-c, c) - 2 * t * x / (1 - t) ** 2  # noqa: E731
 nearer = flow.time_of(torch.linspace(14, -16, 1000, dtype=torch.float64))
-stopped, _ = flow.follow(toy.two_tokens(odds), begin, flow.linear(nearer))
+stopped, _ = flow.follow(two_tokens(odds), begin, flow.linear(nearer))
 low, high = (float(f(stopped[-1].abs())) for f in (torch.min, torch.max))
 expect(
     "ex-blunt",
@@ -1344,7 +1387,7 @@ path = toy.scales(200)
 ys, _ = flow.follow(own_mean, path[1][0] * noise, path)
 nearest = flow.margin(ys[-1], own)[0]
 inner = float((nearest == len(own) - 1).double().mean())
-expect("ex-own-tokens", flow.extreme_share(own) < 1, True, hint="move the last token inside")
+expect("ex-own-tokens", extreme_share(own) < 1, True, hint="move the last token inside")
 expect(
     "ex-own-tokens",
     share,

@@ -56,10 +56,10 @@ def flow_step(hull: bool) -> Call:
 
 def flow_samples(sampler: bool, nfe: int = 16) -> Call:
     """Sampling with the paper's default mechanism, or as many forward passes of the model."""
-    from tokenspace import flow
+    from tokenspace.flow.sampling import Mechanism, plan, sample
 
     model, n, L, d = flow_model(), FLOW["batch"], FLOW["L"], FLOW["d"]
-    how = flow.plan(nfe, flow.Mechanism(), model.schedule)
+    how = plan(nfe, Mechanism(), model.schedule)
     x, gamma = torch.randn(n, L, d), torch.zeros(n)
 
     def passes() -> Any:
@@ -68,6 +68,6 @@ def flow_samples(sampler: bool, nfe: int = 16) -> Call:
 
     def samples() -> Any:
         generator = torch.Generator().manual_seed(0)
-        return flow.sample(model.predictor, how, (n, L, d), generator, dtype=torch.float32)
+        return sample(model.predictor, how, (n, L, d), generator, dtype=torch.float32)
 
     return samples if sampler else passes

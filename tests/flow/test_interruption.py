@@ -4,10 +4,6 @@ import pytest
 import torch
 from tests.flow.two_processes import model
 
-from tokenspace.errors import ParameterError
-from tokenspace.flow.models import Flow
-from tokenspace.flow.path import Gumbel
-from tokenspace.flow.predictor import Hull
 from tokenspace.flow.training import Settings, Windows, train
 from tokenspace.nn import checkpoint as state
 
@@ -69,13 +65,3 @@ def test_a_compiled_model_goes_on_from_a_plain_one_s_checkpoint_and_back(tmp_pat
         train(made[2], TEXT, settings[1])
     one, two = map(state.whole, made[1:])
     assert all(torch.equal(tensor, two[name]) for name, tensor in one.items())
-
-
-def test_a_hull_without_its_kernel_is_another_run(tmp_path):
-    at, like = tmp_path / "state.safetensors", model("hull")
-    made = [
-        Flow(Hull(like.predictor.network, like.E, skip), Gumbel(1.5, 1.0)) for skip in (True, False)
-    ]
-    train(made[0], TEXT, Settings(steps=1, batch=4, lr=1e-30), checkpoint=at)
-    with pytest.raises(ParameterError, match=r"model: 'Hull mse .* here"):
-        train(made[1], TEXT, SETTINGS, checkpoint=at)

@@ -9,31 +9,16 @@ from hypothesis import strategies as st
 
 from tokenspace.errors import ParameterError
 from tokenspace.flow.exact import MarkovMixture
-from tokenspace.flow.path import (
-    Gumbel,
-    corrupt,
-    follow,
-    linear,
-    preserving,
-    snr,
-    time_of,
-)
-from tokenspace.flow.predictor import context_free, embeddings, log_kernel
+from tokenspace.flow.path import Gumbel, corrupt, follow, preserving, snr
+from tokenspace.flow.predictor import embeddings, log_kernel
 from tokenspace.flow.theory import (
     audit,
-    brier,
     brute_force,
     certify,
     excess_of,
-    extreme_share,
     geometry,
-    hull_average,
     margin,
     nearest_accuracy,
-    proposition_2,
-    proposition_2_bound,
-    proposition_3,
-    quantile_map,
     theorem_grid,
     threshold,
 )
@@ -42,11 +27,6 @@ from tokenspace.flow.theory import (
 def noise(*shape, seed=100):  # not the seed of the rows
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-def gamma_of(t):
-    """γ of the linear path's t: the inverse of `time_of`."""
-    return -2 * torch.logit(t)
 
 
 # --- Proposition 1 (the oracle itself is in test_exact)
@@ -71,28 +51,6 @@ def test_too_many_sequences_to_list_are_refused():
         brute_force(source, torch.zeros(1, 5, 12), torch.tensor(0.0), E)
 
 
-# --- hull identity A
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.floats(0.01, 1.0), min_size=2, max_size=9), st.integers(0, 5))
-def test_every_grid_ends_at_a_mixture_of_its_start_and_a_point_of_the_hull(steps, seed):
-    t = torch.tensor([0.0, *steps], dtype=torch.float64).cumsum(0)
-    t = 0.99 * t / t[-1]
-    E, x = noise(5, 2, seed=seed), noise(7, 2, seed=seed + 1)
-    prior = torch.full((5,), 0.2).double()
-    for points in (linear(t), preserving(gamma_of(t.clamp_min(1e-4)))):
-        xs, means = follow(
-            lambda x, at: context_free(x, gamma_of(at[0] / (at[0] + at[1])), E, prior).mean,
-            x, points,
-        )  # fmt: skip
-        average = hull_average(means, points)
-        (a0, a), (s0, s) = ((p[0], p[-1]) for p in points)
-        torch.testing.assert_close(xs[-1], s / s0 * x + (a - s * a0 / s0) * average)
-        for direction in noise(20, 2, seed=9):  # in the hull: no support function is passed
-            assert bool((average @ direction <= (E @ direction).max() + 1e-9).all())
-
-
 # --- Theorem 1's grid
 
 
@@ -115,46 +73,7 @@ def test_a_grid_that_is_none_is_refused(delta, end):
         theorem_grid(delta, end)
 
 
-# --- Proposition 2
-
-
-@pytest.mark.parametrize("gammas", [[6.0, 0.0, -4.0], [20.0, 3.0, 2.9, 2.0, -1.0, -12.0]])
-def test_proposition_2_s_flow_only_rescales_its_start(gammas):
-    gammas, x = torch.tensor(gammas).double(), noise(9, 4)
-    points = preserving(gammas)
-    xs, means = follow(lambda x, at: proposition_2(x, gamma_of(at[0] / (at[0] + at[1]))), x, points)
-    scale = points[0] + points[1]
-    torch.testing.assert_close(xs, (scale / scale[0])[:, None, None] * x)
-    torch.testing.assert_close(means, means[:1].expand_as(means))  # constant along each path
-
-
-@pytest.mark.parametrize(("d", "value"), [(2, 0.0543), (16, 0.0698), (768, 0.0774)])
-def test_proposition_2_misses_every_token_at_least_this_often(d, value):
-    bound = proposition_2_bound(d)
-    assert bound == pytest.approx(value, abs=1e-4)
-    E, x = embeddings(20, d, 0, "gaussian").double(), noise(4000, d)
-    missed = (torch.cdist(x, E).min(1).values >= 1).double().mean()  # its flow ends at N(0, I)
-    assert float(missed) >= bound - 4 * math.sqrt(bound / 4000)
-
-
-# --- Proposition 3
-
-
-@given(st.integers(0, 10_000), st.floats(0.1, 20))
-def test_a_mean_as_long_as_a_row_needs_weights_near_one_hot(seed, temperature):
-    E = embeddings(7, 4, seed, "gaussian").double()
-    weights = (temperature * noise(11, 7, seed=seed)).softmax(-1)
-    share, bound = proposition_3(weights, E)
-    assert bool((share <= bound + 1e-6).all())  # rows are of one norm in fp32
-
-
-def test_the_bound_of_proposition_3_is_met_by_orthogonal_rows():
-    weights = noise(5, 7).softmax(-1)
-    share, bound = proposition_3(weights, embeddings(7, 7, 0).double())
-    torch.testing.assert_close(share, bound)
-
-
-# --- exact flows
+# --- exact noise
 
 
 @pytest.mark.parametrize(("n", "share"), [(32, 0.65), (64, 0.76), (512, 0.95)])
@@ -173,46 +92,6 @@ def test_nearest_accuracy_agrees_with_drawing():
     right = ((x @ E.T).argmax(1) == tokens).double().mean()
     assert 0.2 < p < 0.8
     assert abs(float(right) - p) < 4 * math.sqrt(p * (1 - p) / len(tokens))
-
-
-def test_on_a_line_the_exact_flow_is_the_quantile_map():
-    tokens, prior = torch.tensor([0.5, -1.5, 2.0]).double(), torch.tensor([0.5, 0.3, 0.2]).double()
-    x = noise(4000)
-    t = time_of(torch.linspace(14, -8, 1200).double())
-    t = torch.cat([torch.zeros(1).double(), t])
-
-    def mean(x, at):
-        logits = prior.log() + (at[0] * x * tokens - (at[0] * tokens) ** 2 / 2) / at[1] ** 2
-        return (logits.softmax(-1) @ tokens)[:, None]
-
-    xs, _ = follow(mean, x[:, None], linear(t))
-    ends = (xs[-1] - tokens).abs().argmin(1)
-    edges = torch.special.ndtri(torch.tensor([0.3, 0.8]).double())  # steps blur the edges a little
-    clear = ((x[:, None] - edges).abs() > 3e-3).all(1)
-    assert int((ends != quantile_map(x, tokens, prior))[clear].sum()) == 0
-    assert int(clear.sum()) > 3900
-
-
-# --- the loss, and what it can identify
-
-
-def test_with_orthogonal_rows_the_squared_error_is_d_times_the_brier_score():
-    E, weights = embeddings(6, 9, 0).double(), noise(40, 6).softmax(-1)
-    tokens = torch.arange(40) % 6
-    errors = (weights @ E - E[tokens]).square().sum(-1)
-    torch.testing.assert_close(errors, 9 * brier(weights, tokens), rtol=1e-5, atol=1e-5)
-
-
-def test_rows_of_one_norm_are_all_extreme_points_and_raw_gaussian_rows_are_not():
-    assert extreme_share(embeddings(200, 4, 0, "gaussian")) == 1
-    shares = torch.tensor([extreme_share(noise(200, 4, seed=seed)) for seed in range(8)])
-    assert float(shares.mean()) == pytest.approx(0.29, abs=0.04)
-
-
-@pytest.mark.parametrize("d", [1, 9])
-def test_a_hull_in_too_many_dimensions_is_refused(d):
-    with pytest.raises(ParameterError, match="from 2 to 8"):
-        extreme_share(noise(20, d))
 
 
 # --- certificates: trajectories end where they say, at every step size

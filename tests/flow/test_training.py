@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 from tests.flow.two_processes import DATA, SETTINGS, model
 
 from tokenspace.errors import ParameterError, SourceError
+from tokenspace.flow import models
 from tokenspace.flow.exact import MarkovMixture
 from tokenspace.flow.models import Flow, build, released
 from tokenspace.flow.network import DiT
@@ -214,13 +215,14 @@ def test_a_share_of_the_examples_conditions_on_its_own_prediction():
     assert torch.equal(own, draws["own"])
 
 
-def test_no_gradient_goes_through_the_first_prediction():
+def test_no_gradient_goes_through_the_first_prediction(monkeypatch):
     """c is a constant of the loss: the gradient is that of a loss that is given c."""
     torch.manual_seed(0)
     scale = torch.nn.Parameter(torch.tensor(0.3))
     E = embeddings(5, 8, seed=0)
     predictor = Hull(lambda x, gamma, c: scale * (x + c) @ E.T, E)
-    flow = Flow(predictor, TIMES, self_conditioning=1.0)
+    monkeypatch.setattr(models, "OWN", 1.0)
+    flow = Flow(predictor, TIMES)
     tokens, draws = torch.arange(12).reshape(2, 6) % 5, flow.draw(2, 6, torch.Generator())
     found = torch.autograd.grad(flow.loss(tokens, draws), scale)[0]
     x = corrupt(E[tokens], draws["gamma"], draws["noise"])

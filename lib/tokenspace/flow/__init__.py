@@ -1,42 +1,29 @@
 """Part III: ConvergeFlow, a flow that lands on tokens, checked against exact answers."""
 
-from tokenspace.flow.exact import MarkovMixture as MarkovMixture
-from tokenspace.flow.judges import fit_gumbel as fit_gumbel
-from tokenspace.flow.judges import information_density as information_density
-from tokenspace.flow.judges import nll_bound as nll_bound
-from tokenspace.flow.judges import squared_errors as squared_errors
-from tokenspace.flow.models import build as build
-from tokenspace.flow.path import Gumbel as Gumbel
-from tokenspace.flow.path import corrupt as corrupt
-from tokenspace.flow.path import ddim_step as ddim_step
-from tokenspace.flow.path import follow as follow
-from tokenspace.flow.path import linear as linear
-from tokenspace.flow.path import loss_weight as loss_weight
-from tokenspace.flow.path import preserving as preserving
-from tokenspace.flow.path import snr as snr
-from tokenspace.flow.path import stratified as stratified
-from tokenspace.flow.path import time_of as time_of
-from tokenspace.flow.predictor import Hull as Hull
-from tokenspace.flow.predictor import Prediction as Prediction
-from tokenspace.flow.predictor import context_free as context_free
-from tokenspace.flow.predictor import embeddings as embeddings
-from tokenspace.flow.predictor import log_kernel as log_kernel
-from tokenspace.flow.sampling import Mechanism as Mechanism
-from tokenspace.flow.sampling import plan as plan
-from tokenspace.flow.sampling import sample as sample
-from tokenspace.flow.theory import audit as audit
-from tokenspace.flow.theory import brier as brier
-from tokenspace.flow.theory import brute_force as brute_force
-from tokenspace.flow.theory import certify as certify
-from tokenspace.flow.theory import excess_of as excess_of
-from tokenspace.flow.theory import extreme_share as extreme_share
-from tokenspace.flow.theory import hull_average as hull_average
-from tokenspace.flow.theory import leave_one_out as leave_one_out
-from tokenspace.flow.theory import margin as margin
-from tokenspace.flow.theory import nearest_accuracy as nearest_accuracy
-from tokenspace.flow.theory import proposition_2 as proposition_2
-from tokenspace.flow.theory import proposition_2_bound as proposition_2_bound
-from tokenspace.flow.theory import proposition_3 as proposition_3
-from tokenspace.flow.theory import quantile_map as quantile_map
-from tokenspace.flow.theory import theorem_grid as theorem_grid
-from tokenspace.flow.theory import threshold as threshold
+from tokenspace.flow.exact import MarkovMixture
+from tokenspace.flow.judges import fit_gumbel, information_density, nll_bound, squared_errors
+from tokenspace.flow.models import build
+from tokenspace.flow.path import (
+    Gumbel,
+    corrupt,
+    ddim_step,
+    follow,
+    linear,
+    loss_weight,
+    preserving,
+    snr,
+    stratified,
+    time_of,
+)
+from tokenspace.flow.predictor import Hull, Prediction, context_free, embeddings, log_kernel
+from tokenspace.flow.theory import (
+    audit,
+    brute_force,
+    certify,
+    excess_of,
+    leave_one_out,
+    margin,
+    nearest_accuracy,
+    theorem_grid,
+    threshold,
+)

@@ -24,6 +24,7 @@ from tokenspace.flow.sampling import Mechanism, plan, sample
 from tokenspace.flow.training import Draws, Objective
 from tokenspace.nn.checkpoint import load_weights, read_tensors
 
+OWN = 0.25  # the paper's share of examples that are self-conditioned
 KINDS = ("hull", "hull-ce", "unconstrained", "masked", "autoregressive")
 
 
@@ -31,35 +32,20 @@ class Flow(Objective):
     """A predictor along the path: E[(1 + α/σ)² mean|μ - e|²], (17), or cross entropy ("ce").
 
     γ comes from stratified times of `schedule`, plain numbers here, so the loss can't move them.
-    A share `self_conditioning` of the examples gets its own first prediction as c.
+    A share of the examples gets its own first prediction as c.
     Raises ParameterError for another loss, or "ce" of a predictor without logits.
-
-    >>> hull = Hull(lambda x, gamma, c: x.new_zeros(*x.shape[:2], 4), embeddings(4, 4, seed=0))
-    >>> flow = Flow(hull, Gumbel(1.5, 1.0))
-    >>> flow.loss(torch.zeros(2, 3).long(), flow.draw(2, 3, torch.Generator())).shape
-    torch.Size([])
     """
 
     def __init__(
-        self,
-        predictor: Hull | Unconstrained,
-        schedule: Gumbel,
-        loss: str = "mse",
-        self_conditioning: float = 0.25,  # the paper's share
+        self, predictor: Hull | Unconstrained, schedule: Gumbel, loss: str = "mse"
     ) -> None:
         super().__init__()
         if loss not in ("mse", "ce") or (loss == "ce" and not isinstance(predictor, Hull)):
             raise ParameterError(
                 f"loss = {loss!r} of {type(predictor).__name__}: 'mse', or 'ce' of a Hull."
             )
-        if not 0 <= self_conditioning <= 1:
-            raise ParameterError(f"self_conditioning = {self_conditioning}: a share, 0 to 1.")
-        self.predictor, self.schedule = predictor, schedule
-        self.kind, self.share = loss, self_conditioning
-        kernel = "" if getattr(predictor, "skip", True) else " without the kernel"
-        self.name = (
-            f"{type(predictor).__name__}{kernel} {loss} {schedule} self-conditioned {self.share}"
-        )
+        self.predictor, self.schedule, self.kind = predictor, schedule, loss
+        self.name = f"{type(predictor).__name__} {loss} {schedule} self-conditioned {OWN}"
 
     @property
     def E(self) -> Float[Tensor, "V d"]:
@@ -68,7 +54,7 @@ class Flow(Objective):
     def draw(self, n: int, L: int, generator: torch.Generator, device: str = "cpu") -> Draws:
         """γ (n,), noise (n, L, d) and which examples are self-conditioned (n,)."""
         u = stratified(n, generator, self.schedule.eps)
-        own = torch.rand(n, generator=generator) < self.share
+        own = torch.rand(n, generator=generator) < OWN
         there = generator
         if torch.device(device).type != "cpu":  # the noise is too much to draw here
             seed = int(torch.randint(2**62, (), generator=generator))
@@ -214,9 +200,6 @@ def build(
 
     All kinds have the same parameters, but for the unconstrained head's d outputs in place of V.
     Raises ParameterError for an unknown kind.
-
-    >>> build("masked", torch.eye(4), Gumbel(1.5, 1.0), width=8, depth=1, heads=2).name
-    'Masked'
     """
     if kind not in KINDS:
         raise ParameterError(f"model {kind!r}: one of {', '.join(KINDS)}.")

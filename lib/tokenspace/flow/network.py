@@ -16,6 +16,8 @@ from torch.nn.functional import silu
 
 from tokenspace.nn.transformer import Block, Transformer
 
+FEATURES = 256  # sines and cosines of the noise level, as released
+
 
 class DiT(nn.Module):
     """(x, γ, c) to `outputs` numbers at each position; zero before training, whatever the input.
@@ -25,10 +27,6 @@ class DiT(nn.Module):
     head; `causal` hides later positions (the autoregressive baseline). `base` is that of the rotary
     angles: 1e4 in the paper, for 1,024 positions; short sequences learn faster with less.
     Raises ParameterError for a width that doesn't split into heads of even size.
-
-    >>> net = DiT(16, 12, width=32, depth=2, heads=4)
-    >>> net(torch.randn(3, 5, 16), torch.zeros(3), torch.zeros(3, 5, 16)).abs().sum().item()
-    0.0
     """
 
     def __init__(
@@ -90,9 +88,6 @@ class DiT(nn.Module):
         level = silu(self.sigma_map(gamma.to(dtype)))
         return self.output_layer(self.blocks(self.enter(h), level), level)
 
-    def extra_repr(self) -> str:
-        return self.shape
-
 
 def gelu_mlp(width: int) -> nn.Sequential:
     """Two layers, four times as wide between them, with GELU's tanh form."""
@@ -114,24 +109,19 @@ class Head(nn.Module):
 
 
 class NoiseLevel(nn.Module):
-    """γ through 256 sinusoidal features, wavelengths 2π to 2π·10⁴, and a small MLP."""
+    """γ through `FEATURES` sinusoidal features, wavelengths 2π to 2π·10⁴, and a small MLP."""
 
-    def __init__(self, size: int, features: int = 256) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
-        self.features = features
-        self.mlp = nn.Sequential(nn.Linear(features, size), nn.SiLU(), nn.Linear(size, size))
+        self.mlp = nn.Sequential(nn.Linear(FEATURES, size), nn.SiLU(), nn.Linear(size, size))
 
     def forward(self, gamma: Float[Tensor, " B"]) -> Float[Tensor, "B size"]:
-        half = self.features // 2
+        half = FEATURES // 2
         steps = torch.arange(half, device=gamma.device, dtype=gamma.dtype)
         phase = gamma[:, None] * torch.exp(-math.log(1e4) * steps / half)
         return self.mlp(torch.cat([phase.cos(), phase.sin()], -1))
 
 
 def size_of(module: nn.Module) -> int:
-    """Trainable parameters.
-
-    >>> size_of(nn.Linear(2, 3))
-    9
-    """
+    """Trainable parameters."""
     return sum(p.numel() for p in module.parameters() if p.requires_grad)

@@ -55,33 +55,23 @@ class Predictor(nn.Module):
 class Hull(Predictor):
     """softmax(network(x, γ, c) + (α/σ²) x Eᵀ) E: a denoiser in the hull of the rows of E.
 
-    With `skip` False the kernel is left to the network. The softmax is in fp32 at least.
-    Raises TableError for rows of unequal norm (with `skip`), ParameterError in `eval` mode for
-    logits that `check_logits` refuses.
-
-    >>> hull = Hull(lambda x, gamma, c: torch.zeros(1, 1, 4), embeddings(4, 4, seed=0))
-    >>> hull(torch.zeros(1, 1, 4), torch.zeros(1), torch.zeros(1, 1, 4)).logits.tolist()
-    [[[0.0, 0.0, 0.0, 0.0]]]
+    The softmax is in fp32 at least. Raises TableError for rows of unequal norm, ParameterError in
+    `eval` mode for logits that `check_logits` refuses.
     """
 
     def __init__(
-        self,
-        network: Callable[[Tensor, Tensor, Tensor], Tensor],
-        E: Float[Tensor, "V d"],
-        skip: bool = True,
+        self, network: Callable[[Tensor, Tensor, Tensor], Tensor], E: Float[Tensor, "V d"]
     ) -> None:
-        super().__init__(network, check_rows(E) if skip else E)
-        self.skip = skip
+        super().__init__(network, check_rows(E))
 
     def forward(
         self, x: Float[Tensor, "B L d"], gamma: Float[Tensor, " B"], c: Float[Tensor, "B L d"]
     ) -> Prediction:
         logits = at_least_fp32(self.network(x, gamma, c))
         with torch.autocast(x.device.type, enabled=False):
-            if self.skip:
-                wide = at_least_fp32(x)
-                overlap = wide @ self.E.to(wide).mT  # (B, L, V)
-                logits = logits + per_example(kernel_scale(gamma), overlap) * overlap
+            wide = at_least_fp32(x)
+            overlap = wide @ self.E.to(wide).mT  # (B, L, V)
+            logits = logits + per_example(kernel_scale(gamma), overlap) * overlap
             if not self.training:
                 check_logits(logits)
             return Prediction(logits, logits.softmax(-1) @ self.E.to(logits))
@@ -107,10 +97,6 @@ class Unconstrained(Predictor):
     """Baseline: the network predicts the mean directly; tokens are decoded to the nearest row.
 
     Raises ParameterError where the network's output isn't of x's shape.
-
-    >>> free = Unconstrained(lambda x, gamma, c: 2 * x, torch.eye(2))
-    >>> free(torch.ones(1, 1, 2), torch.zeros(1), torch.zeros(1, 1, 2)).mean.tolist()
-    [[[2.0, 2.0]]]
     """
 
     def forward(
@@ -145,12 +131,7 @@ def log_kernel(
     sigma: Float[Tensor, "*B"],
     E: Float[Tensor, "V d"],
 ) -> Float[Tensor, "*N V"]:
-    """log exp(-|x - α e_j|²/2σ²) up to a constant of the position; rows of any norm, any path.
-
-    >>> one = torch.tensor(1.0)
-    >>> log_kernel(torch.tensor([[1.0]]), one, one, torch.tensor([[1.0], [-1.0]])).tolist()
-    [[0.5, -1.5]]
-    """
+    """log exp(-|x - α e_j|²/2σ²) up to a constant of the position; rows of any norm, any path."""
     E = E.to(x)
     overlap = x @ E.mT
     half = E.square().sum(-1) / 2
@@ -168,10 +149,6 @@ def embeddings(
     """V random rows of norm √d: orthogonal (needs d >= V), or Gaussian directions.
 
     Raises ParameterError for an unknown kind and for more orthogonal rows than dimensions.
-
-    >>> E = embeddings(3, 8, seed=0)
-    >>> [round(v, 3) for v in (E @ E.T)[0].abs().tolist()]
-    [8.0, 0.0, 0.0]
     """
     rows = torch.randn(V, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     if kind == "orthonormal":
@@ -188,11 +165,6 @@ def check_logits(logits: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
 
     Raises ParameterError for a row with NaN or +inf, a row that is -inf everywhere, and where
     every row is a law already: probabilities passed for logits.
-
-    >>> check_logits(torch.tensor([[0.3, 0.7]]))
-    Traceback (most recent call last):
-    ...
-    tokenspace.errors.ParameterError: These logits, shape (1, 2), are probabilities ...
     """
     top = logits.detach().amax(-1)  # NaN where the row has one
     if not bool(top.isfinite().all()):
@@ -243,7 +215,7 @@ def check_rows(E: Float[Tensor, "V d"]) -> Float[Tensor, "V d"]:
         raise TableError(
             f"Rows of E have norms from {norms[low]:.4g} (row {low}) to {norms[high]:.4g} "
             f"(row {high}), shape {tuple(E.shape)}: the kernel's shortcut needs one norm above 0. "
-            "Normalise the rows in fp32, then multiply by √d; or use skip=False."
+            "Normalise the rows in fp32, then multiply by √d."
         )
     return E
 

@@ -1,24 +1,22 @@
-"""What arXiv:2608.23551 proves, as numbers, and certificates of capture.
+"""What arXiv:2608.23551 states, as numbers, and certificates of capture.
 
-The paper's: Propositions 1 to 3, Theorem 1's grid. Ours: hull identity A, the one-dimensional
-quantile map, the Brier form of the loss, and certificates: from here on, this trajectory can end
-at one token only. In y = x/α and s = σ/α a step is y' = (s'/s) y + (1 - s'/s) D, a point between y
-and D. Half the difference of squared distances to e_u and e_v is affine in y, so it moves between
-its values at y and at D; where D is close enough to e_v, it can't fall below its threshold again.
-The argument holds for every step size, and for rows of any norm.
+The paper's: Proposition 1 and Theorem 1's grid. Ours: certificates, that from here on this
+trajectory can end at one token only. In y = x/α and s = σ/α a step is y' = (s'/s) y + (1 - s'/s) D,
+a point between y and D. Half the difference of squared distances to e_u and e_v is affine in y, so
+it moves between its values at y and at D; where D is close enough to e_v, it can't fall below its
+threshold again. The argument holds for every step size, and for rows of any norm.
 """
 
 import math
 
 import torch
 from jaxtyping import Float, Float64, Int64
-from scipy import integrate, spatial, stats
+from scipy import integrate, stats
 from torch import Tensor
-from torch.nn.functional import normalize, one_hot
 
 from tokenspace.errors import ParameterError
 from tokenspace.flow.exact import MarkovMixture
-from tokenspace.flow.path import Point, per_example, preserving
+from tokenspace.flow.path import preserving
 from tokenspace.flow.predictor import log_kernel
 
 SEQUENCES = 100_000  # brute force lists them all: above this, gigabytes
@@ -33,11 +31,6 @@ def brute_force(
     """log P(s_i = j | x), and log P(s_i = j | x without position i), summing all V^L sequences.
 
     Raises ParameterError above 100,000 sequences.
-
-    >>> source, x = MarkovMixture.random(V=2, branching=1), torch.zeros(1, 3, 2)
-    >>> full, without = brute_force(source, x, torch.tensor([0.0]), torch.eye(2))
-    >>> torch.allclose(full, without)  # x = 0 tells nothing of its own token
-    True
     """
     (_, L, _), V = x.shape, source.V
     if V**L > SEQUENCES:
@@ -64,15 +57,6 @@ def leave_one_out(
     return (logits - log_kernel(x, *preserving(gamma), E)).log_softmax(-1)
 
 
-def hull_average(means: Float[Tensor, "M *N d"], points: Point) -> Float[Tensor, "*N d"]:
-    """D̄ of identity A: x_K = (σ_K/σ_0) x_0 + (α_K - σ_K α_0/σ_0) D̄, on any grid with σ > 0.
-
-    Its weights are the steps of α/σ over their sum: D̄ is in any convex set that holds all means.
-    """
-    steps = (points[0] / points[1]).diff()
-    return torch.tensordot((steps / steps.sum()).to(means), means, dims=1)
-
-
 def theorem_grid(delta: float, end: float) -> Float64[Tensor, " K"]:
     """Times from 0 with (t' - t)/(1 - t')³ = delta at each step, until 1 - t <= end.
 
@@ -91,32 +75,6 @@ def theorem_grid(delta: float, end: float) -> Float64[Tensor, " K"]:
     return 1 - torch.tensor(left, dtype=torch.float64)
 
 
-def proposition_2(x: Float[Tensor, "*N d"], gamma: Float[Tensor, "*B"]) -> Float[Tensor, "*N d"]:
-    """Proposition 2's predictor x/(α + σ): right in the limit, and its flow never denoises."""
-    alpha, sigma = preserving(gamma)
-    return x / per_example(alpha + sigma, x)
-
-
-def proposition_2_bound(d: int) -> float:
-    """P(χ²_d >= (1 + √d)²): how often its flow ends at distance 1 or more from every row.
-
-    >>> round(proposition_2_bound(768), 4)
-    0.0774
-    """
-    return float(stats.chi2.sf((1 + math.sqrt(d)) ** 2, d))
-
-
-def proposition_3(
-    weights: Float[Tensor, "*N V"], E: Float[Tensor, "V d"]
-) -> tuple[Float[Tensor, "*N"], Float[Tensor, "*N"]]:
-    """|μ|²/|e|² and its bound 1 - ρ + ρ Σ w², ρ = 1 - the largest cosine; rows of one norm."""
-    gram = normalize(E, dim=-1)
-    gram = (gram @ gram.mT).abs().fill_diagonal_(0)
-    rho = 1 - gram.max()
-    share = (weights @ E).square().sum(-1) / E[0].square().sum()
-    return share, 1 - rho + rho * weights.square().sum(-1)
-
-
 def nearest_accuracy(snr: float, V: int, d: int) -> float:
     """P(the row nearest to x is the token's own), orthogonal rows of norm √d, exact noise.
 
@@ -128,36 +86,6 @@ def nearest_accuracy(snr: float, V: int, d: int) -> float:
         return stats.norm.pdf(z) * math.exp((V - 1) * stats.norm.logcdf(z + ahead))
 
     return float(integrate.quad(density, -10, 10, limit=200)[0])
-
-
-def quantile_map(
-    x: Float[Tensor, " n"], tokens: Float[Tensor, " V"], prior: Float[Tensor, " V"]
-) -> Int64[Tensor, " n"]:
-    """Where the exact flow on a line takes x ~ N(0, 1): it keeps order, so it maps quantiles.
-
-    >>> two, half = torch.tensor([1.0, -1.0]), torch.tensor([0.5, 0.5])
-    >>> quantile_map(torch.tensor([-0.1, 0.1]), two, half).tolist()
-    [1, 0]
-    """
-    order = tokens.argsort()
-    edges = prior.double()[order].cumsum(0)[:-1]
-    return order[torch.searchsorted(edges, torch.special.ndtr(x.double()))]
-
-
-def brier(weights: Float[Tensor, "*N V"], tokens: Int64[Tensor, "*N"]) -> Float[Tensor, "*N"]:
-    """Σ_j (w_j - [j is the token])²; times d it is |μ - e|² for orthogonal rows of norm √d."""
-    return (weights - one_hot(tokens, weights.shape[-1])).square().sum(-1)
-
-
-def extreme_share(E: Float[Tensor, "V d"]) -> float:
-    """Share of rows that no mixture of the others can make; 1 for rows of one norm. d <= 8.
-
-    >>> extreme_share(torch.tensor([[1.0, 1], [-1, 1], [-1, -1], [1, -1], [0, 0]]))
-    0.8
-    """
-    if not 2 <= E.shape[1] <= 8:
-        raise ParameterError(f"d = {E.shape[1]}: the convex hull is found for d from 2 to 8 only.")
-    return len(spatial.ConvexHull(E.double().numpy()).vertices) / len(E)
 
 
 def margin(
@@ -201,10 +129,6 @@ def certify(
     """The token that each position must end at, -1 where nothing is certain yet.
 
     `excess` bounds log f_u - log f_v, over all u, for the rest of the way: v the nearest row.
-
-    >>> E = torch.tensor([[1.0], [-1.0]])
-    >>> certify(torch.tensor([[0.8], [0.01]]), torch.tensor(0.3), E, excess=1.0).tolist()
-    [0, -1]
     """
     token, m = margin(y, E)
     mu = threshold(s, excess, E)

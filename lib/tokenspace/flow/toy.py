@@ -1,24 +1,20 @@
-"""Toys in which everything is known: five tokens in the plane, and two tokens on a line.
+"""A toy in which everything is known: five tokens in the plane.
 
-A mean is a function of x and its point (α, σ). The plane's trajectories run in y = x/α, where a
+A mean is a function of x and its point (α, σ). Trajectories run in y = x/α, where a
 point is (1, s); from s = 100 a start y = s z differs from the true one by a hundredth.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from tokenspace.errors import ParameterError
 from tokenspace.flow.path import Point
 from tokenspace.flow.predictor import log_kernel
-from tokenspace.flow.theory import margin, squared_distances
 
 Mean = Callable[[Tensor, Point], Tensor]
-LogOdds = Callable[[Tensor, Tensor], Tensor]  # of x and t
 
 TOKENS = torch.tensor(
     [[2.0, 0.3], [0.4, 1.9], [-1.7, 0.9], [-0.9, -1.6], [1.3, -1.5]], dtype=torch.float64
@@ -37,12 +33,7 @@ def exact(x: Float[Tensor, "*N d"], at: Point) -> Float[Tensor, "*N d"]:
 
 
 def mistaken(bound: float, seed: int = 0) -> Mean:
-    """A hull predictor whose logits are wrong by up to `bound`, smoothly in x, at every noise.
-
-    >>> mean = mistaken(6.0)(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01)))
-    >>> (mean - TOKENS[0]).norm().item() < 1e-6
-    True
-    """
+    """A hull predictor whose logits are wrong by up to `bound`, smoothly in x, at every noise."""
     error = wave(len(TOKENS), seed)
 
     def mean(x: Tensor, at: Point) -> Tensor:
@@ -91,91 +82,9 @@ def scales(n: int, first: float = 100.0, last: float = 1e-4) -> tuple[Tensor, Te
     return torch.ones_like(s), s
 
 
-@dataclass(frozen=True, eq=False)
-class Falling:
-    """N trajectories at K noise levels: y = x/α, the means that drive them, and two counts.
-
-    `arrived` counts the trajectories that are `near` a token, `outside` the means that have left
-    the hull; `ended` is the token nearest to each trajectory's end.
-    """
-
-    s: Float[Tensor, " K"]
-    y: Float[Tensor, "K N 2"]
-    mean: Float[Tensor, "K N 2"]
-    ended: Int64[Tensor, " N"]
-    arrived: Int64[Tensor, " K"]
-    outside: Int64[Tensor, " K"]
-
-
-def falling(
-    mean: Mean,
-    ys: Float[Tensor, "M N 2"],
-    points: Point,
-    levels: Sequence[float],
-    near: float = 0.1,  # well below the distances between tokens
-) -> Falling:
-    """Look at trajectories `ys` of `mean` over `points` (1, s) where s is nearest to each level.
-
-    Raises ParameterError for levels so close that two fall on one point of the grid.
-
-    >>> points, still = scales(3, 100.0, 1.0), TOKENS[None, :1].expand(3, 1, 2)
-    >>> falling(exact, still, points, [100.0, 1.0]).arrived.tolist()
-    [1, 1]
-    """
-    s = points[1]
-    rows = [int((s.log() - torch.tensor(level).log()).abs().argmin()) for level in levels]
-    if len(set(rows)) < len(rows):
-        raise ParameterError(
-            f"{len(rows)} levels fall on {len(set(rows))} points of the grid: take fewer levels, "
-            "or more steps"
-        )
-    y = ys[rows]
-    means = torch.stack(
-        [mean(at, (torch.ones_like(s[i]), s[i])) for at, i in zip(y, rows, strict=True)]
-    )
-    arrived = (squared_distances(y, TOKENS).amin(-1) < near**2).sum(1)
-    return Falling(s[rows], y, means, margin(ys[-1], TOKENS)[0], arrived, outside(means).sum(1))
-
-
 def outside(points: Float[Tensor, "*N 2"], slack: float = 1e-9) -> Bool[Tensor, "*N"]:
     """Which points lie outside the hull of the plane's tokens, which are its corners in order."""
     edges = TOKENS.roll(-1, 0) - TOKENS
     away = points.double()[..., None, :] - TOKENS
     turn = edges[:, 0] * away[..., 1] - edges[:, 1] * away[..., 0]
     return (turn < -slack).any(-1)
-
-
-def trap(x: Tensor, t: Tensor) -> Tensor:
-    """log f_1/f_2 of the counterexample to Theorem 1 as it is stated, tokens ±1, linear path.
-
-    f is positive and smooth for t < 1, and its log is Lipschitz in t along every trajectory. It
-    undoes the kernel: the mean is -tanh(3x), and all trajectories end at the midpoint.
-
-    >>> mean = two_tokens(trap)(torch.tensor([0.5]), (torch.tensor(0.5), torch.tensor(0.5)))
-    >>> torch.allclose(mean, -torch.tanh(torch.tensor([1.5])))
-    True
-    """
-    return -2 * t * x / (1 - t) ** 2 - 6 * x
-
-
-def lipschitz(x: Tensor, t: Tensor) -> Tensor:
-    """log f_1/f_2 with the same pull to the midpoint, but Lipschitz in x at all t: no trap."""
-    return -4 * torch.tanh(2 * x)
-
-
-def two_tokens(log_odds: LogOdds) -> Mean:
-    """The hull predictor of the tokens ±1 on the linear path, with this log f_1/f_2."""
-
-    def mean(x: Tensor, at: Point) -> Tensor:
-        alpha, sigma = at
-        return torch.tanh((log_odds(x, alpha) + 2 * alpha * x / sigma**2) / 2)
-
-    return mean
-
-
-def lipschitz_constant(
-    log_odds: LogOdds, xs: Float64[Tensor, "K n"], times: Float64[Tensor, " K"]
-) -> float:
-    """The largest |change of log f_1/f_2| / |change of t| along trajectories: Theorem 1's L̃."""
-    values = log_odds(xs, times[:, None])
-    return float((values.diff(dim=0).abs() / times.diff()[:, None]).max())
