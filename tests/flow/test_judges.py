@@ -22,7 +22,6 @@ from tokenspace.flow.judges import (
     draw,
     fit_gumbel,
     generative_perplexity,
-    information_density,
     judge,
     nll_bound,
     reencode,
@@ -31,7 +30,7 @@ from tokenspace.flow.judges import (
 )
 from tokenspace.flow.network import DiT
 from tokenspace.flow.path import Gumbel
-from tokenspace.flow.predictor import Hull, Prediction, context_free, embeddings
+from tokenspace.flow.predictor import Prediction, embeddings
 
 
 def seeded(seed=0):
@@ -51,15 +50,6 @@ def test_draws_are_in_fp64(monkeypatch):
     assert float(found.double().mean()) == pytest.approx(1e-3, abs=5 * math.sqrt(1e-3 / 60_000))
     draw(torch.randn(3, 4, dtype=torch.bfloat16))
     assert seen == [torch.float64] * 2
-
-
-def test_what_is_not_a_law_is_refused():
-    with pytest.raises(ParameterError, match=r"-inf everywhere: at \[\[1\]\]"):
-        draw(torch.tensor([[0.0, 1.0], [-torch.inf, -torch.inf]]))
-    with pytest.raises(ParameterError, match="are probabilities"):
-        draw(torch.tensor([[0.25, 0.75]]))
-    one = draw(torch.tensor([[0.0, -torch.inf]]).expand(50, 2), seeded())
-    assert one.tolist() == [0] * 50
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=12))
@@ -162,12 +152,6 @@ def curve(denoiser, n=512, seed=0, **settings):
     return squared_errors(denoiser, E, tokens, GAMMAS, seeded(seed + 1), **settings)
 
 
-def agrees(values, expected, tolerance):
-    mean, se = float(values.mean()), float(values.std()) / math.sqrt(len(values))
-    assert abs(mean - expected) < 3 * se + tolerance * expected
-    assert se < 0.015 * expected  # so that the comparison says something
-
-
 def test_two_tokens_on_a_line_carry_one_bit():
     """mmse of ±1 is 1 - E tanh(snr + √snr z): ½ ∫ mmse dSNR = log 2."""
 
@@ -189,38 +173,10 @@ def test_beyond_the_last_level_the_error_counts_as_constant():
 
 def test_the_oracle_s_squared_errors_give_the_entropy():
     entropy, _ = SOURCE.entropy(16, 500, seeded())
-    agrees(nll_bound(GAMMAS, curve(SOURCE.oracle(E), n=1500)), entropy, 0.005)
-
-
-def test_without_context_they_give_the_entropy_of_single_tokens():
-    law = SOURCE.marginals(16)
-    single = float(torch.special.entr(law).sum(1).mean())
-    found = curve(lambda x, gamma, c: context_free(x, gamma, E, law))
-    agrees(nll_bound(GAMMAS, found), single, 0.005)
-
-
-def test_a_worse_predictor_has_a_larger_bound():
-    def blunt(x, gamma, c):
-        logits = 0.7 * SOURCE.oracle(E)(x, gamma).logits
-        return Prediction(logits, logits.softmax(-1) @ E)
-
-    gap = nll_bound(GAMMAS, curve(blunt, 128) - curve(SOURCE.oracle(E), 128))  # same draws
-    assert float(gap.mean()) > 3 * float(gap.std()) / math.sqrt(128)
-
-
-def test_an_error_that_does_not_vanish_makes_the_bound_useless():
-    """What an unconstrained head leaves at small noise costs ½ SNR a unit of γ, without end."""
-    exact = curve(SOURCE.oracle(E), 64)
-    free = nll_bound(GAMMAS, exact + 0.5)
-    added = float((free - nll_bound(GAMMAS, exact)).mean())
-    assert added == pytest.approx(0.25 * math.exp(3), rel=0.02)
-
-
-def test_half_of_the_information_lies_on_either_side_of_the_fitted_schedule_s_median():
-    density = information_density(GAMMAS, curve(SOURCE.oracle(E))).mean(1)
-    schedule = fit_gumbel(GAMMAS, density)
-    below = schedule.gamma(torch.tensor(0.5, dtype=torch.float64)) > GAMMAS
-    assert float(density[below].sum() / density.sum()) == pytest.approx(0.5, abs=0.05)
+    values = nll_bound(GAMMAS, curve(SOURCE.oracle(E), n=1500))
+    mean, se = float(values.mean()), float(values.std()) / math.sqrt(len(values))
+    assert abs(mean - entropy) < 3 * se + 0.005 * entropy
+    assert se < 0.015 * entropy  # so that the comparison says something
 
 
 def test_a_gumbel_s_own_density_gives_it_back():
@@ -240,13 +196,6 @@ def test_a_second_pass_is_given_the_first_one_s_mean():
 
     squared_errors(still, E, torch.zeros(2, 3, dtype=torch.long), GAMMAS[:1], seeded(), passes=2)
     assert [float(c.abs().max()) for c in seen] == [0.0, 2.0]
-
-
-def test_no_gradient_is_kept():
-    table = torch.nn.Parameter(E.float())
-    hull = Hull(lambda x, gamma, c: torch.zeros(2, 3, 12), table)
-    tokens = torch.zeros(2, 3, dtype=torch.long)
-    assert not squared_errors(hull, table, tokens, GAMMAS[:1], seeded()).requires_grad
 
 
 @pytest.mark.parametrize("gammas", [[1.0], [2.0, 1.0], [1.0, 1.0]])

@@ -55,23 +55,6 @@ def test_time_of_gamma_is_the_linear_time_of_the_same_snr():
         torch.testing.assert_close(loss_weight(*point), (1 - time_of(GAMMAS)) ** -2)
 
 
-@pytest.mark.parametrize(
-    ("u", "gamma", "ratio", "weight"),
-    [
-        (1e-5, 2.6015, 3.6721, 1.6188),
-        (1 / 128, 3.4342, 5.5685, 1.3914),
-        (0.5, 5.3095, 14.2215, 1.1456),
-        (127 / 128, 9.6284, 123.2497, 1.0163),
-    ],
-)
-def test_the_released_schedule(u, gamma, ratio, weight):
-    at = RELEASED.gamma(torch.tensor(u, dtype=torch.float64))
-    alpha, sigma = preserving(at)
-    assert float(at) == pytest.approx(gamma, abs=1e-4)
-    assert float(sigma / alpha) == pytest.approx(ratio, rel=1e-4)
-    assert float(loss_weight(alpha, sigma)) == pytest.approx(weight, abs=1e-4)
-
-
 @pytest.mark.parametrize(("n", "end"), [(32, 0.143), (64, 0.152), (512, 0.176)])
 def test_the_released_grid_never_reaches_the_data(n, end):
     grid = RELEASED.grid(n)
@@ -114,15 +97,6 @@ def test_euler_on_the_preserving_path_is_euler_on_the_linear_one(gamma, down):
     )
 
 
-def test_euler_is_ddim():
-    """x' = α' μ + σ' ε̂, with ε̂ the noise that x holds if μ is right."""
-    x, mean = noise(4, 3, 2), noise(4, 3, 2, seed=1)
-    now, then = torch.tensor([0.0, 1.0, 2.0, 3.0]).double(), torch.tensor(-1.0).double()
-    (alpha, sigma), (a, s) = preserving(now), preserving(then)
-    estimate = (x - alpha[:, None, None] * mean) / sigma[:, None, None]
-    torch.testing.assert_close(euler(x, mean, now, then.expand(4)), a * mean + s * estimate)
-
-
 @pytest.mark.parametrize("guidance", [0.0, 0.1, 1.5])
 def test_guidance_is_equation_32(guidance):
     x, mean = noise(2, 3, 4), noise(2, 3, 4, seed=1)
@@ -131,20 +105,6 @@ def test_guidance_is_equation_32(guidance):
     estimate = (x - alpha * mean) / sigma
     expected = a * (x / alpha + (1 + guidance) * (s / a - sigma / alpha) * estimate)
     torch.testing.assert_close(euler(x, mean, now, then, guidance), expected)
-
-
-def test_a_step_is_the_velocity_for_a_short_time():
-    x, mean, t, h = noise(3, 2), noise(3, 2, seed=1), torch.tensor(0.3).double(), 1e-6
-    by_difference = (ddim_step(x, mean, linear(t), linear(t + h)) - x) / h
-    torch.testing.assert_close(by_difference, (mean - x) / (1 - t))
-    gamma = torch.tensor(0.7).double().requires_grad_()
-    point = preserving(gamma)
-    rate = tuple(torch.autograd.grad(p, gamma, retain_graph=True)[0] for p in point)
-    at = tuple(p.detach() for p in point)
-    moved = euler(x, mean, gamma.detach(), gamma.detach() - h)
-    pull = rate[1] / at[1]  # v = (σ'/σ) x + (α' - α σ'/σ) μ
-    v = pull * x + (rate[0] - at[0] * pull) * mean
-    torch.testing.assert_close((x - moved) / h, v, rtol=1e-5, atol=1e-6)
 
 
 def test_a_trajectory_of_true_means_is_the_corruption_path():

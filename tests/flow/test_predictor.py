@@ -57,26 +57,6 @@ def test_the_shortcut_is_the_exact_kernel_for_rows_of_one_norm_only():
         assert close == same
 
 
-def test_the_jacobian_of_the_mean_is_the_covariance_of_the_tokens():
-    """∂μ/∂x = (α/σ²) Cov_w(e) where f doesn't depend on x."""
-    E, gamma = embeddings(V, D, 0, "gaussian").double(), torch.tensor(0.5).double()
-    prior, x = torch.full((V,), 1 / V).double(), noise(D).double()
-    mean = lambda x: context_free(x, gamma, E, prior)  # noqa: E731
-    jacobian = torch.autograd.functional.jacobian(lambda x: mean(x).mean, x)
-    w = mean(x).logits.softmax(-1)
-    centred = E - w @ E
-    torch.testing.assert_close(jacobian, kernel_scale(gamma) * centred.mT @ (w[:, None] * centred))
-
-
-def test_one_hot_rows_and_a_random_rotation_of_them_predict_the_same_tokens():
-    E, x = math.sqrt(V) * torch.eye(V), noise(3, 5, V)
-    Q = embeddings(V, V, 3) / math.sqrt(V)
-    a = Hull(zero_head, E)(x, GAMMA, x)
-    b = Hull(zero_head, E @ Q)(x @ Q, GAMMA, x)
-    torch.testing.assert_close(a.logits, b.logits, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(a.mean @ Q, b.mean, atol=1e-4, rtol=1e-4)
-
-
 def test_the_hull_keeps_double_inputs_double_and_raises_half_networks():
     E = embeddings(V, D, 0)
     x, half = noise(3, 5, D).double(), lambda x, gamma, c: zero_head(x, gamma, c).bfloat16()
@@ -89,12 +69,6 @@ def test_the_hull_is_not_rounded_by_autocast():
     with torch.autocast("cpu", torch.bfloat16):
         inside = Hull(zero_head, E)(x, GAMMA, x)
     torch.testing.assert_close(inside.mean, Hull(zero_head, E)(x, GAMMA, x).mean)
-
-
-def test_a_trainable_table_is_a_parameter_and_a_fixed_one_is_not():
-    assert not list(Hull(zero_head, embeddings(V, D, 0)).parameters())
-    table = torch.nn.Parameter(embeddings(V, D, 0))
-    assert [id(p) for p in Hull(zero_head, table).parameters()] == [id(table)]
 
 
 def test_unconstrained_means_are_rounded_to_the_nearest_row():
@@ -138,10 +112,6 @@ LEFT_ONE = changed(LOGITS, (0, 0, slice(3)), -math.inf)  # one token is left: fi
             lambda: check_rows(changed(ROWS, (2, 3), math.nan)),
             r"1 of 6 .*aren't finite: rows \[2\]",
         ),
-        (
-            lambda: check_rows(changed(ROWS, (2, 3), math.inf)),
-            r"1 of 6 .*aren't finite: rows \[2\]",
-        ),
         (lambda: check_rows(torch.zeros(3, 4)), "one norm above 0"),
         (lambda: check_rows(embeddings(50, 64, 0, "gaussian").bfloat16().float()), "in fp32"),
         (
@@ -150,10 +120,6 @@ LEFT_ONE = changed(LOGITS, (0, 0, slice(3)), -math.inf)  # one token is left: fi
         ),
         (
             lambda: check_logits(changed(LOGITS, (1, 2, 3), math.nan)),
-            r"NaN or \+inf: at \[\[1, 2\]\]",
-        ),
-        (
-            lambda: check_logits(changed(LOGITS, (1, 2, 3), math.inf)),
             r"NaN or \+inf: at \[\[1, 2\]\]",
         ),
         (lambda: check_logits(torch.softmax(noise(4, 7), -1)), "are probabilities"),

@@ -14,7 +14,7 @@ from tokenspace.flow.exact import MarkovMixture
 from tokenspace.flow.judges import judge
 from tokenspace.flow.path import Gumbel, ddim_step, preserving, time_of
 from tokenspace.flow.predictor import Hull, Prediction, embeddings
-from tokenspace.flow.sampling import Mechanism, plan, refine, sample
+from tokenspace.flow.sampling import Mechanism, plan, sample
 
 RELEASED = Gumbel(4.9563, 0.9637)
 TIMES = Gumbel(1.5, 1.0)
@@ -105,35 +105,6 @@ def test_factors_of_the_schedules():
 def test_bad_settings_are_refused(make, message):
     with pytest.raises(ParameterError, match=message):
         make()
-
-
-def test_without_guidance_weight_refinements_are_not_made():
-    none, zero = run(Mechanism(K=0)), run(Mechanism(K=3, w_scg=0.0))
-    assert torch.equal(none.x, zero.x)
-    assert torch.equal(none.mean, zero.mean)
-
-
-def test_guidance_up_to_one_stays_in_the_hull_and_beyond_leaves_it():
-    x = torch.randn(3, 6, 8, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-
-    def sharp(x, gamma, c):
-        found = conditioned(x, gamma, 20 * c)
-        return Prediction(found.logits, found.mean)
-
-    for w, inside in [(0.5, True), (1.0, True), (4.0, False)]:
-        mean = refine(lambda x, g, c: sharp(x, g, c), x, 0.0, 3, w).mean
-        assert bool((hull_distance(mean.flatten(0, 1), E) < 1e-6).all()) is inside
-
-
-def test_refinement_is_the_fixed_point_iteration():
-    x = torch.randn(1, 2, 8, dtype=torch.float64)
-    mean = torch.zeros_like(x)
-    for _ in range(4):
-        mean = conditioned(x, 0.0, mean).mean
-    assert torch.allclose(refine(conditioned, x, 0.0, 3, 1.0).mean, mean)
-    guided = refine(conditioned, x, 0.0, 1, 2.5).mean  # (30)
-    first = conditioned(x, 0.0, torch.zeros_like(x)).mean
-    assert torch.allclose(guided, first + 2.5 * (conditioned(x, 0.0, first).mean - first))
 
 
 def test_guidance_acts_inside_every_refinement_and_not_in_the_last_one_of_all():

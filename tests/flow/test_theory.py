@@ -106,13 +106,9 @@ def test_the_margin_is_the_distance_to_the_voronoi_face_times_that_of_the_rows()
     assert bool((m >= 0).all())
 
 
-def test_geometry_by_hand():
+def test_geometry_and_threshold_by_hand():
     E = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
     assert geometry(E) == pytest.approx((0.5, 5.0))
-
-
-def test_the_threshold_by_hand():
-    E = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]])
     by_hand = 0.01 * (2 * 1.5 + math.log(2 * 2 * (0.5 + 12.5) / 0.5))
     assert float(threshold(torch.tensor(0.1), 3.0, E)) == pytest.approx(by_hand, rel=1e-6)
 
