@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 import typer
 from dask.system import cpu_count
 from markdown_it import MarkdownIt
@@ -40,62 +41,60 @@ def bench(
     peer's take turns, and the ratio is the median over pairs. Nothing is asserted. Run it on a
     machine that does nothing else.
     """
-    rows = {n: row for n, row in ROWS.items() if _chosen(n, names) and (slow or not row.slow)}
-    if not rows:
+    chosen = [n for n in ROWS if n.startswith(tuple(names or [""])) and (slow or not ROWS[n].slow)]
+    if not chosen:
         raise typer.BadParameter(f"nothing begins so; there is: {', '.join(ROWS)}")
-    todo = [(name, count) for name, row in rows.items() for count in _threads(row, threads)]
-    folder = out or find_root() / "build" / "bench"
+    all_cores = [cpu_count()]
+    todo = [
+        (name, count)
+        for name in chosen
+        for count in threads or sorted({1, *all_cores} if ROWS[name].single else all_cores)
+    ]
     found = [compare(n, ROWS[n], runs, count) for n, count in tqdm(todo, desc="rows", unit="row")]
-    about = {
-        "machine": f"{processor()}, {cpu_count()} cores",
-        "versions": versions(),
-        "commit": commit(find_root()),
-        "measured": datetime.now(UTC).isoformat(timespec="minutes"),
-    }
-    records = [{**record, **about} for record in found]
+    of = ", ".join(f"{name} {version}" for name, version in versions().items())
+    when = datetime.now(UTC).isoformat(timespec="minutes")
+    about = f"{processor()}, {cpu_count()} cores; {of}; commit {commit(find_root())[:12]}; {when}."
+    folder = out or find_root() / "build" / "bench"
     folder.mkdir(parents=True, exist_ok=True)
+    records = [{**record, "about": about} for record in found]
     write(folder / "bench.json", json.dumps(records, indent=1, ensure_ascii=False))
-    write(folder / "bench.md", page(records))
-    write(folder / "index.html", MarkdownIt("commonmark").enable("table").render(page(records)))
+    text = page(found, about)
+    write(folder / "bench.md", text)
+    write(folder / "index.html", MarkdownIt("commonmark").enable("table").render(text))
 
 
-def page(records: list[dict[str, Any]]) -> str:
+def page(records: list[dict[str, Any]], about: str) -> str:
     """Write the measurements as a page: where they come from, a table, the missed targets."""
-    about = records[0]
-    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    table = pd.DataFrame(
+        {
+            "row": row["name"],
+            "peer": row["peer"],
+            "threads": row["threads"],
+            "ours, s": f"{row['ours_s']:.3g}",
+            "peer, s": "–" if row["peer_s"] is None else f"{row['peer_s']:.3g}",
+            "ratio": "{:.2g} ({:.2g} to {:.2g})".format(row["ratio"], *row["spread"]),
+            "target": f"{row['target']:g}",
+            "our peak, MB": f"{row['peak_mb']:.0f}",
+        }
+        for row in records
+    )
+    missed = [
+        f"- {row['name']}: {row['ratio'] / row['target'] - 1:.0%} above {row['target']:g}. "
+        f"{row['why']}"
+        for row in records
+        if row["ratio"] > row["target"]
+    ]
     lines = [
         "# Bench",
-        "",
         "Each row times a call of ours and one of a peer that does the same, in turn, in processes "
         "of their own with the same number of threads. Below 1 we are faster, or hold less. Where "
         "a row has no peer it is memory against a limit.",
-        "",
-        f"{about['machine']}; {versions}; commit {about['commit'][:12]}; {about['measured']}.",
-        "",
-        "| row | peer | threads | ours, s | peer, s | ratio | target | our peak, MB |",
-        "|:--|:--|--:|--:|--:|--:|--:|--:|",
+        about,
+        table.to_markdown(index=False, disable_numparse=True),
+        "## Missed targets",
+        "\n".join(missed or ["None."]),
     ]
-    missed = []
-    for row in records:
-        low, high = row["spread"]
-        theirs = "–" if row["peer_s"] is None else f"{row['peer_s']:.3g}"
-        lines.append(
-            f"| {row['name']} | {row['peer']} | {row['threads']} | {row['ours_s']:.3g} | {theirs} "
-            f"| {row['ratio']:.2g} ({low:.2g} to {high:.2g}) | {row['target']:g} "
-            f"| {row['peak_mb']:.0f} |"
-        )
-        if row["ratio"] > row["target"]:
-            over = row["ratio"] / row["target"] - 1
-            missed.append(f"- {row['name']}: {over:.0%} above {row['target']:g}. {row['why']}")
-    return "\n".join([*lines, "", "## Missed targets", "", *(missed or ["None."]), ""])
-
-
-def _chosen(name: str, names: list[str] | None) -> bool:
-    return not names or any(name.startswith(begin) for begin in names)
-
-
-def _threads(row: Row, threads: list[int] | None) -> list[int]:
-    return threads or sorted({1, cpu_count()} if row.single else {cpu_count()})
+    return "\n\n".join(lines) + "\n"
 
 
 def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:
@@ -112,24 +111,18 @@ def compare(name: str, row: Row, runs: int, threads: int) -> dict[str, Any]:
             theirs.append(in_process(name, "theirs", threads))
     peak = max(each["peak_mb"] for each in ours)
     share = row.work[0] / row.work[1]
-    if row.theirs:
-        of = "held_mb" if row.unit == "memory" else "seconds"
-        pairs = [a[of] / b[of] / share for a, b in zip(ours, theirs, strict=True)]
-    else:
-        pairs = [peak / row.target]
+    of = "held_mb" if row.unit == "memory" else "seconds"
+    pairs = [a[of] / b[of] / share for a, b in zip(ours, theirs, strict=False)]
+    pairs = pairs or [peak / row.target]
     return {
         "name": name,
-        "part": row.part,
-        "unit": row.unit,
-        "ours_s": statistics.median(each["seconds"] for each in ours),
         "peer": row.peer,
+        "threads": threads,
+        "ours_s": statistics.median(each["seconds"] for each in ours),
         "peer_s": share * statistics.median(each["seconds"] for each in theirs) if theirs else None,
         "ratio": statistics.median(pairs),
-        "target": row.target if row.theirs else 1.0,
-        "lower_is_better": True,
-        "threads": threads,
-        "runs": len(ours),
         "spread": [min(pairs), max(pairs)],
+        "target": row.target if row.theirs else 1.0,
         "peak_mb": peak,
         "why": row.why,
     }

@@ -1,4 +1,4 @@
-"""Part IV's calls on chess boards: probes, their scores, and the nulls of permuted games."""
+"""Part IV's calls on chess boards: the nulls of exchanged games and permuted squares."""
 
 from functools import cache
 from typing import Any
@@ -11,7 +11,6 @@ from tests.bench.measure import Call
 from tokenspace.curvature import chess as cc
 from tokenspace.curvature.chess.board import FACT_KIND
 from tokenspace.curvature.chess.model import facts_along
-from tokenspace.curvature.chess.probes import RIDGE, auc
 from tokenspace.curvature.chess.statistics import by_piece, square_permutations
 
 DRAWS = 100
@@ -25,57 +24,6 @@ def positions() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     game = torch.cat([torch.full((len(some),), i) for i, some in enumerate(holds)])
     place = torch.cat([torch.arange(len(some)) for some in holds])
     return torch.cat(holds), game, place
-
-
-def states(n: int = 512) -> tuple[torch.Tensor, torch.Tensor]:
-    """Random states that tell the facts a little, and the facts that vary."""
-    holds, _, _ = positions()
-    holds = holds[:, cc.varied(holds, 20)]
-    generator = torch.Generator().manual_seed(0)
-    noise, world = (torch.randn(k, n, generator=generator) for k in holds.shape)
-    return noise + holds.float() @ world / n**0.5, holds
-
-
-def our_probes() -> Call:
-    x, holds = states()
-    return lambda: cc.fit_probes(x, holds)
-
-
-def sklearn_probes() -> Call:
-    """The same ridge, by scikit-learn's solver for many targets at once."""
-    from sklearn.linear_model import Ridge
-
-    x, holds = states()
-    values, y = x.double().numpy(), holds.double().numpy()
-    alpha = RIDGE * (values - values.mean(0)).var(0).mean() * len(values)
-    ridge = Ridge(alpha, solver="cholesky")
-    ours = cc.fit_probes(x, holds).world.numpy()
-    assert np.abs(ridge.fit(values, y).coef_ - ours).max() < 1e-8
-    return lambda: ridge.fit(values, y)
-
-
-def scores() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    x, holds = states()
-    return cc.fit_probes(x, holds).score(x), holds, torch.zeros(len(x), dtype=torch.long)
-
-
-def our_auc() -> Call:
-    given = scores()
-    return lambda: auc(*given)
-
-
-def sklearn_auc() -> Call:
-    """A fact at a time, all positions as one place."""
-    from sklearn.metrics import roc_auc_score
-
-    score, holds, place = scores()
-    s, h = score.numpy(), holds.numpy()
-
-    def read() -> list[float]:
-        return [roc_auc_score(h[:, f], s[:, f]) for f in range(h.shape[1])]
-
-    assert np.allclose(read(), auc(score, holds, place).numpy())
-    return read
 
 
 def shares() -> torch.Tensor:

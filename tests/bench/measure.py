@@ -42,11 +42,7 @@ def measure(prepare: Callable[[], Call]) -> dict[str, float]:
         start = time.perf_counter()
         call()
         took.append(time.perf_counter() - start)
-    return {
-        "seconds": statistics.median(took[1:] or took),
-        "peak_mb": peak,
-        "held_mb": held_mb,
-    }
+    return {"seconds": statistics.median(took[1:] or took), "peak_mb": peak, "held_mb": held_mb}
 
 
 def peak_memory() -> float:
@@ -67,12 +63,7 @@ def held(result: Any) -> float:
     return sum(part.nbytes for part in parts if isinstance(part, torch.Tensor)) / 1e6
 
 
-def main(name: str, which: str) -> None:
-    """Print one measurement as JSON."""
+if __name__ == "__main__":
     from tests.bench.rows import ROWS
 
-    print(json.dumps(measure(getattr(ROWS[name], which))))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    print(json.dumps(measure(getattr(ROWS[sys.argv[1]], sys.argv[2]))))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 from tests.bench import chess, curvature, hub, training
 from tests.bench.measure import Call
@@ -18,15 +18,14 @@ class Row:
     miss of the target is due to.
     """
 
-    part: str
     peer: str
     target: float
     ours: Callable[[], Call]
     theirs: Callable[[], Call] | None = None
+    why: str = ""
     unit: str = "ratio"
     slow: bool = False
     single: bool = False
-    why: str = ""
     work: tuple[int, int] = (1, 1)
 
 
@@ -40,175 +39,78 @@ CACHE = (
     "a block of points fits the cache, where a second thread gains little and, on a busy machine, "
     "waits for the first"
 )
+TOGETHER = (
+    "a batch saves what each operation costs to start, not the arithmetic: it gains until the "
+    "products themselves fill the cores"
+)
+HULL = (
+    "the kernel's product with E and the mean over E are two more products of the size of the "
+    "network's head"
+)
+FAISS, DENSE = "faiss IndexFlatL2", f"dense n × n, {{}} of {curvature.DENSE} points scaled"
+POINTS = (curvature.POINTS, curvature.DENSE)
 
 
-def minilm(call: Callable[[Any], Call]) -> Callable[[], Call]:
-    """A call on MiniLM's table."""
-    return lambda: call(hub.table("minilm"))
+def of(name: str, call: Callable[..., Call]) -> Callable[[], Call]:
+    """A call on a packaged table."""
+    return lambda: call(hub.table(name))
 
 
-HUB = {
+def on_random(queries: int | None = None) -> Call:
+    return hub.our_neighbours(hub.random_table(), queries)
+
+
+# fmt: off
+ROWS = {
     "neighbours: MiniLM, self-join": Row(
-        "hub",
-        "faiss IndexFlatL2",
-        0.7,
-        minilm(hub.our_neighbours),
-        minilm(hub.faiss_neighbours),
-        single=True,
-        why=NEIGHBOURS,
-    ),
+        FAISS, 0.7, of("minilm", hub.our_neighbours), of("minilm", hub.faiss_neighbours),
+        NEIGHBOURS, single=True),
     "neighbours: SmolLM2, self-join": Row(
-        "hub",
-        "faiss IndexFlatL2",
-        0.7,
-        lambda: hub.our_neighbours(hub.table("smollm2")),
-        lambda: hub.faiss_neighbours(hub.table("smollm2")),
-        why=NEIGHBOURS,
-    ),
+        FAISS, 0.7, of("smollm2", hub.our_neighbours), of("smollm2", hub.faiss_neighbours),
+        NEIGHBOURS),
     "neighbours: MiniLM against scikit-learn": Row(
-        "hub",
-        "scikit-learn NearestNeighbors(brute)",
-        0.5,
-        minilm(hub.our_neighbours),
-        minilm(hub.sklearn_neighbours),
-        why=NEIGHBOURS,
-    ),
+        "scikit-learn NearestNeighbors(brute)", 0.5,
+        of("minilm", hub.our_neighbours), of("minilm", hub.sklearn_neighbours), NEIGHBOURS),
     "TwoNN: MiniLM": Row(
-        "hub",
-        "scikit-dimension TwoNN",
-        0.5,
-        minilm(hub.our_twonn),
-        minilm(hub.skdim_twonn),
-        why="the time goes to the neighbours",
-    ),
+        "scikit-dimension TwoNN", 0.5,
+        of("minilm", hub.our_twonn), of("minilm", hub.skdim_twonn),
+        "the time goes to the neighbours"),
     "memory: 262144 × 640, 8,192 queries": Row(
-        "hub",
-        "2,500 MB",
-        2500,
-        lambda: hub.our_neighbours(hub.random_table(), 8192),
-        unit="peak MB",
-        why=TABLE,
-    ),
+        "2,500 MB", 2500, partial(on_random, 8192), why=TABLE, unit="peak MB"),
     "memory: 262144 × 640, self-join": Row(
-        "hub",
-        "2,500 MB",
-        2500,
-        lambda: hub.our_neighbours(hub.random_table()),
-        unit="peak MB",
-        slow=True,
-        why=TABLE,
-    ),
-}
-
-TRAINING = {
+        "2,500 MB", 2500, on_random, why=TABLE, unit="peak MB", slow=True),
     "training: 12 runs of 243 rows as one batch": Row(
-        "staircase",
-        "the same runs one after another",
-        0.25,
-        lambda: training.train_together(True),
-        lambda: training.train_together(False),
-        single=True,
-        why="a batch saves what each operation costs to start, not the arithmetic: it gains until "
-        "the products themselves fill the cores",
-    ),
+        "the same runs one after another", 0.25,
+        partial(training.train_together, True), partial(training.train_together, False),
+        TOGETHER, single=True),
     "flow: a training step of the hull": Row(
-        "flow",
-        "cross entropy of the same network",
-        1.15,
-        lambda: training.flow_step(True),
-        lambda: training.flow_step(False),
-        why="the kernel's product with E and the mean over E are two more products of the size of "
-        "the network's head",
-    ),
+        "cross entropy of the same network", 1.15,
+        partial(training.flow_step, True), partial(training.flow_step, False), HULL),
     "flow: sampling at 16 evaluations": Row(
-        "flow",
-        "16 forward passes of the model",
-        1.1,
-        lambda: training.flow_samples(True),
-        lambda: training.flow_samples(False),
-        why="what is above the passes goes to the sampler's own steps and to drawing the tokens",
-    ),
-}
-
-CURVATURE = {
+        "16 forward passes of the model", 1.1,
+        partial(training.flow_samples, True), partial(training.flow_samples, False),
+        "what is above the passes goes to the sampler's own steps and to drawing the tokens"),
     "curvature: 10,000 points, n = 576": Row(
-        "curvature",
-        f"dense n × n, time of {curvature.DENSE} points scaled",
-        0.01,
-        curvature.by_vectors,
-        curvature.by_matrices,
-        why=CACHE,
-        work=(curvature.POINTS, curvature.DENSE),
-    ),
+        DENSE.format("time"), 0.01, curvature.by_vectors, curvature.by_matrices,
+        CACHE, work=POINTS),
     "curvature: bytes of 10,000 points, n = 576": Row(
-        "curvature",
-        f"dense n × n, results of {curvature.DENSE} points scaled",
-        0.01,
-        curvature.by_vectors,
-        curvature.by_matrices,
-        unit="memory",
-        work=(curvature.POINTS, curvature.DENSE),
-    ),
+        DENSE.format("results"), 0.01, curvature.by_vectors, curvature.by_matrices,
+        unit="memory", work=POINTS),
     "curvature: n = 2,304": Row(
-        "curvature",
-        "as many numbers at n = 576",
-        1.25,
-        lambda: curvature.by_vectors(2304),
-        curvature.by_vectors,
-        why=CACHE,
-    ),
+        "as many numbers at n = 576", 1.25,
+        partial(curvature.by_vectors, 2304), curvature.by_vectors, CACHE),
     "curvature: n = 8,192": Row(
-        "curvature",
-        "as many numbers at n = 576",
-        1.25,
-        lambda: curvature.by_vectors(8192),
-        curvature.by_vectors,
-        why=CACHE,
-    ),
+        "as many numbers at n = 576", 1.25,
+        partial(curvature.by_vectors, 8192), curvature.by_vectors, CACHE),
     "memory: SmolLM2 loaded and read": Row(
-        "curvature",
-        "2,000 MB",
-        2000,
-        curvature.model_read,
-        unit="peak MB",
-        why="the weights in fp32, and the logits of a batch of texts",
-    ),
-}
-
-CHESS = {
-    "chess: ridge probes of all facts": Row(
-        "curvature",
-        "scikit-learn Ridge(cholesky), all targets at once",
-        1.0,
-        chess.our_probes,
-        chess.sklearn_probes,
-        why="both solve one system for all facts; ours also checks states and facts and turns them "
-        "into fp64 inside the clock",
-    ),
-    "chess: AUC of all facts": Row(
-        "curvature",
-        "scikit-learn roc_auc_score, a fact at a time",
-        0.5,
-        chess.our_auc,
-        chess.sklearn_auc,
-        why="the ranks are a sort, which both need",
-    ),
+        "2,000 MB", 2000, curvature.model_read, unit="peak MB",
+        why="the weights in fp32, and the logits of a batch of texts"),
     f"chess: {chess.DRAWS} exchanges of games, κ by piece": Row(
-        "curvature",
-        "NumPy, a fact at a time",
-        0.25,
-        chess.our_null,
-        chess.null_by_facts,
-        why="each exchange copies all points, on both sides",
-    ),
+        "NumPy, a fact at a time", 0.25, chess.our_null, chess.null_by_facts,
+        "each exchange copies all points, on both sides"),
     f"chess: Mantel null, {10 * chess.DRAWS:,} permutations": Row(
-        "curvature",
-        "SciPy spearmanr, a permutation at a time",
-        0.5,
-        chess.our_mantel,
-        chess.scipy_mantel,
-        why="ours counts ranks where the peer sorts; both draw the permutations anew",
-    ),
+        "SciPy spearmanr, a permutation at a time", 0.5,
+        chess.our_mantel, chess.scipy_mantel,
+        "ours counts ranks where the peer sorts; both draw the permutations anew"),
 }
-
-ROWS = {**HUB, **TRAINING, **CURVATURE, **CHESS}
+# fmt: on
