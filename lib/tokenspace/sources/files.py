@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from tokenspace.errors import SourceError, TableError
 from tokenspace.sources.table import EmbeddingTable
@@ -53,14 +52,6 @@ class Entry:
     end: int
 
 
-def header_length(first: bytes, where: str, size: int | None = None) -> int:
-    """Bytes of JSON after the first 8 of a safetensors file; SourceError where none can follow."""
-    length = int.from_bytes(first, "little")
-    if len(first) < 8 or not 2 <= length <= MAX_HEADER:
-        raise not_a("safetensors", where, first, size)
-    return length
-
-
 def parse_header(raw: bytes, where: str) -> dict[str, Entry]:
     """The tensors that the header `raw` lists; raises SourceError for a header that isn't one."""
     entries: dict[str, Entry] = {}
@@ -99,37 +90,6 @@ def torch_dtype(entry: Entry, where: str) -> torch.dtype:
             f"the header gives it {given}. The file is damaged."
         )
     return dtype
-
-
-def read_header(path: Path) -> dict[str, Entry]:
-    """The header of a safetensors file on disk, each tensor checked to lie inside the file."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = header_length(file.read(8), path.name, size)
-        if 8 + length > size:
-            raise SourceError(
-                f"{path.name} is truncated: its header needs {8 + length} bytes, the file has "
-                f"{size}. Download it again."
-            )
-        entries = parse_header(file.read(length), path.name)
-    for entry in entries.values():
-        if entry.end > size:
-            raise SourceError(
-                f"{path.name} is truncated: {entry.name} ends at byte {entry.end}, the file has "
-                f"{size}. Download it again."
-            )
-    return entries
-
-
-def map_tensor(path: Path, entry: Entry, start: int) -> Tensor:
-    """One tensor, memory-mapped from byte `start` on: nothing is read until it is used."""
-    dtype = torch_dtype(entry, path.name)
-    if 0 in entry.shape:
-        return torch.empty(entry.shape, dtype=dtype)
-    raw = torch.from_numpy(np.memmap(path, np.uint8, "c", start, entry.end - entry.start))
-    if start % dtype.itemsize:  # torch reads aligned numbers only
-        raw = raw.clone()
-    return raw.view(dtype).view(entry.shape)
 
 
 def load_npy(path: Path, side: str = "input", tensor: str | None = None) -> EmbeddingTable:

@@ -18,12 +18,11 @@ import httpx2
 from huggingface_hub import HfApi, constants, errors, hf_hub_download, hf_hub_url
 from huggingface_hub import try_to_load_from_cache as cached
 from huggingface_hub.file_download import repo_folder_name
-from torch import Tensor
 from tqdm import tqdm
 
 from tokenspace.errors import SourceError, UnreachableError
 from tokenspace.files import placing
-from tokenspace.sources.files import Entry, header_length, map_tensor, parse_header, read_header
+from tokenspace.sources.files import Entry
 from tokenspace.sources.packaged import offline_hint
 from tokenspace.sources.ranges import fetch
 from tokenspace.sources.weights import Store
@@ -88,39 +87,29 @@ class HfRepo(Store):
         return Path(path)
 
     def header(self, name: str) -> dict[str, Entry]:
-        if whole := self._downloaded(name):
-            return read_header(whole)
-        where, first = f"{self.where}/{name}", self._bytes(name, 0, 8)
         try:
-            length = header_length(first.read_bytes(), where)
-            return parse_header(self._bytes(name, 8, 8 + length).read_bytes(), where)
+            return super().header(name)
         except SourceError:  # what isn't a header isn't kept
-            shutil.rmtree(first.parent, ignore_errors=True)
+            shutil.rmtree(self._kept / self.commit / quote(name, safe=""), ignore_errors=True)
             raise
 
-    def tensor(self, name: str, entry: Entry) -> Tensor:
-        if whole := self._downloaded(name):
-            return map_tensor(whole, entry, entry.start)
-        return map_tensor(self._bytes(name, entry.start, entry.end), entry, 0)
-
-    def _downloaded(self, name: str) -> Path | None:
-        path = cached(self.repo, name, constants.HF_HUB_CACHE, self.commit)
-        return Path(path) if isinstance(path, str) else None
-
-    def _bytes(self, name: str, start: int, end: int) -> Path:
-        """Bytes [start, end) of a file, written to disk as they come and kept."""
+    def at(self, name: str, start: int, end: int) -> tuple[Path, int]:
+        """Bytes of a file that another tool downloaded, or of a range that was fetched and kept."""
+        whole = cached(self.repo, name, constants.HF_HUB_CACHE, self.commit)
+        if isinstance(whole, str):
+            return Path(whole), start
         kept = self._kept / self.commit / quote(name, safe="") / f"{start}-{end}"
         url = hf_hub_url(self.repo, name, revision=self.commit, endpoint=constants.ENDPOINT)
-        where, long = f"{self.where}/{name}", end - start
+        where, size = f"{self.where}/{name}", end - start
         if not kept.exists():
-            quiet = long < LONG or None  # None: shown on a terminal
+            quiet = size < LONG or None  # None: shown on a terminal
             with (
                 self._explained(),
                 keeping(kept) as file,
-                tqdm(total=long, desc=name, unit="B", unit_scale=True, disable=quiet) as bar,
+                tqdm(total=size, desc=name, unit="B", unit_scale=True, disable=quiet) as bar,
             ):
                 fetch(url, where, start, end, self.commit, lambda c: bar.update(file.write(c)))
-        return kept
+        return kept, 0
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

@@ -1,7 +1,4 @@
-"""The tensors of a checkpoint by name: which file holds each, and which is the embedding table.
-
-A store is a folder on disk, or a repository of Hugging Face (`hf.HfRepo`).
-"""
+"""The tensors of a checkpoint by name: which file holds each, and which is the embedding table."""
 
 import difflib
 import json
@@ -10,10 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from tokenspace.errors import SourceError, TableError
-from tokenspace.sources.files import Entry, map_tensor, read_header, torch_dtype
+from tokenspace.sources.files import MAX_HEADER, Entry, not_a, parse_header, torch_dtype
 
 SINGLE = "model.safetensors"
 PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})(\.\w+)")  # of a model split into several files
@@ -45,23 +44,19 @@ IN_A_LAYER = re.compile(r"(^|\.)(layers?|h|blocks?|blk)\.\d+\.")
 
 
 class Store(ABC):
-    """Where a model's files lie; `where` is how messages name it."""
+    """Where a model's files lie: a folder, or a repository of Hugging Face (`hf.HfRepo`)."""
 
-    where: str
+    where: str  # how messages name it
     files: list[str]
-    local: bool  # a second tensor costs nothing
+    local: bool  # whole files are here, so that reading a second tensor costs nothing
 
     @abstractmethod
     def small(self, name: str) -> Path:
         """A whole small file (configuration, index, tokenizer) on disk."""
 
     @abstractmethod
-    def header(self, name: str) -> dict[str, Entry]:
-        """The tensors that a safetensors file lists."""
-
-    @abstractmethod
-    def tensor(self, name: str, entry: Entry) -> Tensor:
-        """One of them, memory-mapped."""
+    def at(self, name: str, start: int, end: int) -> tuple[Path, int]:
+        """A file on disk that holds bytes [start, end) of the named one, and where they begin."""
 
     def json(self, name: str) -> dict:
         """A small file of JSON; raises SourceError when it isn't an object."""
@@ -73,6 +68,38 @@ class Store(ABC):
                 f"{self.where}: {name} isn't JSON (first bytes {raw[:20]!r}, size {len(raw)} "
                 "bytes). Download it again."
             ) from error
+
+    def header(self, name: str) -> dict[str, Entry]:
+        """The tensors that a safetensors file lists; raises SourceError for a damaged file."""
+        first = self._bytes(name, 0, 8).tobytes()
+        length = int.from_bytes(first, "little")
+        if not 2 <= length <= MAX_HEADER:
+            raise not_a("safetensors", self._named(name), first)
+        entries = parse_header(self._bytes(name, 8, 8 + length).tobytes(), self._named(name))
+        if self.local:  # to see that the file was not cut off
+            self._bytes(name, 0, max((entry.end for entry in entries.values()), default=0))
+        return entries
+
+    def tensor(self, name: str, entry: Entry) -> Tensor:
+        """One of them, memory-mapped: nothing is read until it is used, nothing else at all."""
+        dtype = torch_dtype(entry, self._named(name))
+        raw = torch.from_numpy(self._bytes(name, entry.start, entry.end))
+        if raw.data_ptr() % dtype.itemsize:  # torch reads aligned numbers only
+            raw = raw.clone()
+        return raw.view(dtype).view(entry.shape)
+
+    def _bytes(self, name: str, start: int, end: int) -> np.ndarray:
+        path, offset = self.at(name, start, end)
+        size, count = path.stat().st_size, end - start
+        if offset + count > size:
+            raise SourceError(
+                f"{self._named(name)} is truncated: bytes {start} to {end} were needed, it has "
+                f"{size}. Download it again."
+            )
+        return np.memmap(path, np.uint8, "c", offset, (count,)) if count else np.empty(0, np.uint8)
+
+    def _named(self, name: str) -> str:
+        return self.where if self.where.endswith(name) else f"{self.where}/{name}"
 
 
 class Folder(Store):
@@ -93,11 +120,8 @@ class Folder(Store):
     def small(self, name: str) -> Path:
         return self.path / name
 
-    def header(self, name: str) -> dict[str, Entry]:
-        return read_header(self.path / name)
-
-    def tensor(self, name: str, entry: Entry) -> Tensor:
-        return map_tensor(self.path / name, entry, entry.start)
+    def at(self, name: str, start: int, end: int) -> tuple[Path, int]:
+        return self.path / name, start
 
 
 def find_table(names: Iterable[str], side: str, where: str) -> str | None:
@@ -201,5 +225,4 @@ class Weights:
                 f"({len(header)} tensors: {', '.join(list(header)[:5])}). The index and the shards "
                 "are from different checkpoints."
             )
-        torch_dtype(header[name], where if where.endswith(shard) else f"{where}/{shard}")
         return self.store.tensor(shard, header[name]), header[name]
