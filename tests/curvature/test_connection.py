@@ -89,39 +89,10 @@ def test_means_of_groups_need_no_matrix(monkeypatch):
     torch.testing.assert_close(read.gram_of_means(labels, 3), dense)
 
 
-def test_no_charge_no_curvature():
-    read = curvature(POINTS, q=torch.zeros(len(POINTS)).double())
-    assert float(read.dense().abs().max()) == 0
-    assert bool(read.plane().isfinite().all())
-
-
 def test_in_two_dimensions_every_state_lies_in_the_plane():
     read = points_of(normal(5, 2), normal(5, 4), normal(4, 2, seed=1))
     assert read.excluded == {"z inside the plane": 5}
     assert len(curvature(read)) == len(frame(read).a) == 0
-
-
-def test_swapping_the_two_tokens_leaves_the_linear_part_and_turns_the_quadratic_one():
-    swapped = assemble(POINTS.z, POINTS.v2, POINTS.v1, (POINTS.p1, POINTS.p2), (POINTS.top2,) * 2)
-
-    def parts(points):
-        small = curvature(points, q=torch.full((len(points),), 1.0).double()).dense()
-        double = curvature(points, q=torch.full((len(points),), 2.0).double()).dense()
-        return (4 * small - double) / 2, (double - 2 * small) / 2  # of q L + q² Q
-
-    (linear, quadratic), (linear_, quadratic_) = parts(POINTS), parts(swapped)
-    torch.testing.assert_close(linear, linear_, rtol=0, atol=1e-12)
-    torch.testing.assert_close(quadratic, -quadratic_, rtol=0, atol=1e-12)
-    norm, norm_ = curvature(POINTS).norm(), curvature(swapped).norm()
-    torch.testing.assert_close(norm, norm_, rtol=1e-12, atol=0)
-
-
-def test_turned_together_the_curvature_turns_along_and_lengths_do_not_matter():
-    Q = torch.linalg.qr(normal(8, 8, seed=9)).Q
-    moved = (k * x @ Q.T for k, x in ((5, POINTS.z), (3, POINTS.v1), (7, POINTS.v2)))
-    turned = assemble(*moved, (POINTS.p1, POINTS.p2), (POINTS.top1,) * 2)
-    expected = Q @ curvature(POINTS).dense() @ Q.T
-    torch.testing.assert_close(curvature(turned).dense(), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("cache", [8, 24, 10**6])

@@ -20,8 +20,6 @@ from tokenspace.press.sync import twin
 ROOT = find_root(Path(__file__).parent)
 NAME = "curvature/connection"
 SOURCE = layout.source(ROOT, NAME)
-
-
 SMOKE = Path("notebooks", "profiles", "smoke.yaml")
 
 

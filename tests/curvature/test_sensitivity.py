@@ -28,14 +28,6 @@ def test_divergence_is_scipys_squared_distance(seed, size):
     assert float(jensen_shannon(first, second)) == pytest.approx(expected, abs=1e-9)
 
 
-def test_divergence_lies_between_nothing_and_log_two():
-    x = normal(5, 9)
-    assert float(jensen_shannon(x, x + 3).max()) < 1e-12
-    apart = torch.tensor([0.0, -500.0]), torch.tensor([-500.0, 0.0])
-    assert float(jensen_shannon(*apart)) == pytest.approx(math.log(2))
-    torch.testing.assert_close(jensen_shannon(x[:2], x[2:4]), jensen_shannon(x[2:4], x[:2]))
-
-
 @pytest.mark.parametrize("model", [llama(), gpt2()])
 @pytest.mark.parametrize("tokens", [1, 4096])
 def test_a_swap_is_the_model_run_twice(model, tokens, monkeypatch):
@@ -48,13 +40,6 @@ def test_a_swap_is_the_model_run_twice(model, tokens, monkeypatch):
         tops = int(reading.points.top1[k]), int(reading.points.top2[k])
         after = [model(torch.tensor([[*prefix, top]])).logits[0, -1].detach() for top in tops]
         assert float(got[k]) == pytest.approx(float(jensen_shannon(*after)), abs=1e-6)
-
-
-def test_a_continuation_takes_the_likeliest_token_each_time():
-    model = llama()
-    (row,) = cv.continue_greedily(cv.reader_of(model), [[1, 2]], 4)
-    for i in range(2, len(row)):
-        assert row[i] == int(model(torch.tensor([row[:i]])).logits[0, -1].argmax())
 
 
 def test_the_table_starts_where_it_is_told_to():
@@ -84,14 +69,6 @@ def test_rank_correlations():
     assert math.isnan(cv.rank_correlation(x, np.ones(60)))
 
 
-def test_a_product_goes_along_with_its_factor_by_construction():
-    """ρ(q, p₁p₂ js) is large for a js that knows nothing of q."""
-    generator = np.random.default_rng(0)
-    q, js = generator.uniform(0, 1, 2000) ** 2, generator.uniform(0.1, 0.5, 2000)
-    assert abs(cv.rank_correlation(q, js)) < 0.1
-    assert cv.rank_correlation(q, q * js / 4) > 0.6
-
-
 def test_drawing_texts_again_covers_the_truth_where_drawing_points_would_not():
     """Points of a text share its mean: the interval must be as wide as between texts."""
     inside = 0
@@ -119,13 +96,8 @@ def test_chance_is_that_of_independent_points_and_wider_for_points_that_stay_ali
 
     def chance(x, y):
         table = pd.DataFrame({"x": x, "y": y})
-        return cv.shift_null(
-            table,
-            lambda t: cv.rank_correlation(t.x.to_numpy(), t.y.to_numpy()),
-            "y",
-            draws=250,
-            seed=0,
-        )
+        rho = lambda t: cv.rank_correlation(t.x.to_numpy(), t.y.to_numpy())  # noqa: E731
+        return cv.shift_null(table, rho, "y", draws=250, seed=0)
 
     alone = chance(generator.normal(size=300), generator.normal(size=300))
     alike = chance(generator.normal(size=20)[text], generator.normal(size=20)[text])

@@ -10,7 +10,7 @@ from tests.curvature.draws import normal
 
 from tokenspace.curvature.connection import curvature, frame
 from tokenspace.curvature.points import assemble, points_of
-from tokenspace.curvature.softmax import charge, entropy, mean, sampling_error
+from tokenspace.curvature.softmax import charge, mean, sampling_error
 from tokenspace.errors import ParameterError, TableError
 
 V = normal(7, 4)
@@ -50,12 +50,6 @@ def test_the_two_likeliest_tokens_and_the_entropy_of_a_known_law():
     assert float(at.p1) == pytest.approx(0.5)
     assert float(at.p2) == pytest.approx(0.3)
     assert float(at.entropy) == pytest.approx(-sum(x * math.log(x) for x in p[0].tolist()))
-
-
-def test_a_certain_token_has_no_charge_and_no_entropy():
-    logits = torch.tensor([[2000.0, 0.0, 0.0]])
-    assert float(points_of(H[None], logits, V[:3]).q) == 0
-    assert float(entropy(logits)) == 0
 
 
 # --- points that have no curvature are named and counted, and nothing is nan
@@ -119,14 +113,6 @@ def test_probabilities_must_be_probabilities():
     wrong = torch.tensor([0.8]).double()
     with pytest.raises(ParameterError, match="p1 \\+ p2 <= 1"):
         assemble(x[0], x[1], x[2], (wrong, wrong), (ids, ids))
-
-
-def test_a_state_just_outside_the_plane_is_kept():
-    rows = normal(2, 4, seed=8)
-    h = 0.3 * rows[:1] - 0.2 * rows[1:] + 1e-4 * normal(1, 4, seed=3)
-    found = points_of(h, torch.tensor([[1.0, 0.0]]), rows)
-    assert len(found) == 1
-    assert bool(curvature(found).norm().isfinite().all())
 
 
 def test_a_common_shift_of_all_rows_changes_points_but_not_probabilities():

@@ -17,45 +17,26 @@ from tokenspace.curvature.reader import Reader, reader_of
 WORDS = ["<s>", "hello", "world", "!", "the", "cat", "sat", "on", "mat"]
 
 
-def llama(tied: bool = False, layers: int = 2, seed: int = 0) -> LlamaForCausalLM:
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        hidden_size=12,
-        intermediate_size=16,
-        num_hidden_layers=layers,
-        num_attention_heads=2,
-        vocab_size=len(WORDS),
-        tie_word_embeddings=tied,
-        initializer_range=0.5,
-    )
-    return LlamaForCausalLM(config).eval()
+SIZES = {"intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+WIDE = {"initializer_range": 0.5}  # so that the logits differ though nothing was learned
 
 
-def gpt2(seed: int = 0) -> GPT2LMHeadModel:
-    torch.manual_seed(seed)
-    config = GPT2Config(
-        n_embd=12,
-        n_layer=2,
-        n_head=2,
-        n_positions=64,
-        vocab_size=len(WORDS),
-        initializer_range=0.5,
-    )
-    return GPT2LMHeadModel(config).eval()
+def llama(tied: bool = False) -> LlamaForCausalLM:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 12, "vocab_size": len(WORDS), **SIZES}
+    return LlamaForCausalLM(LlamaConfig(tie_word_embeddings=tied, **sizes, **WIDE)).eval()
 
 
-def neox(tied: bool = False, words: int = len(WORDS), seed: int = 0) -> GPTNeoXForCausalLM:
-    torch.manual_seed(seed)
-    config = GPTNeoXConfig(
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        vocab_size=words,
-        tie_word_embeddings=tied,
-        initializer_range=0.5,
-    )
-    return GPTNeoXForCausalLM(config).eval()
+def gpt2() -> GPT2LMHeadModel:
+    torch.manual_seed(0)
+    sizes = {"n_embd": 12, "n_layer": 2, "n_head": 2, "n_positions": 64, "vocab_size": len(WORDS)}
+    return GPT2LMHeadModel(GPT2Config(**sizes, **WIDE)).eval()
+
+
+def neox(tied: bool = False, words: int = len(WORDS)) -> GPTNeoXForCausalLM:
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "vocab_size": words, **SIZES}
+    return GPTNeoXForCausalLM(GPTNeoXConfig(tie_word_embeddings=tied, **sizes, **WIDE)).eval()
 
 
 def tokenizer(adds_bos: bool = True, has_bos: bool = True) -> PreTrainedTokenizerFast:
