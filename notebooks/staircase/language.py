@@ -81,6 +81,7 @@ from tokenspace.format import reach
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, RED, TEAL
 from tokenspace.sources import load_corpus
+from tokenspace.staircase import decoder
 
 run_seeds = list(range(seed, seed + seeds))
 
@@ -291,8 +292,13 @@ windows = st.even_windows(stacked, length + 1, 1024).to(page.device)
 
 def watch(step, params):
     """At every logged step: what attention carries, and the rows that it moves."""
-    path, moved = st.attention_paths(model, params, windows)
-    return {"path": path, "moved": moved}
+    weights = model.attention(params, windows[..., :-1]).mean(dim=2).cpu()  # over heads
+    path = [
+        st.attention_path_signature(A, seen[:, :-1], seen[:, 1:], V)
+        for A, seen in zip(weights, windows.cpu(), strict=True)
+    ]
+    moved = params["E"] @ params["V"].mT @ params["O"].mT  # (runs, V, d)
+    return {"path": torch.stack(path), "moved": moved}
 
 
 history = st.train_text(
@@ -1010,7 +1016,9 @@ VALUES = dict(zip(
     CATEGORIES["number"].split(), [*range(1, 11), 12, 20, 30, 40, 50, 100, 1000], strict=True
 ))  # fmt: skip
 least = 20  # occurrences of a word that is scored
-words_seen = Counter(st.words_of(source.text))
+stripped = (word.strip(".,;:!?\"'()[]-_") for word in source.text.lower().split())
+words_read = [word for word in stripped if word]
+words_seen = Counter(words_read)
 kept = {
     kind: [w for w in words.split() if words_seen[w] >= least] for kind, words in CATEGORIES.items()
 }
@@ -1020,8 +1028,17 @@ chosen_words, of_kind = [w for w, _ in pairs_of], [k for _, k in pairs_of]
 enough = len(kept) >= 2
 
 # %%
+rank = {word: i for i, (word, _) in enumerate(words_seen.most_common())}
+ranks = torch.tensor([rank[word] for word in words_read])
+
+
+def word_signature(words):
+    """Next-token signatures of words over the 2,000 commonest next words, the rest left out."""
+    return st.followers(ranks, torch.tensor([rank[word] for word in words]), below=2000)
+
+
 if enough:
-    word_rows = st.word_signature(source.text, chosen_words)
+    word_rows = word_signature(chosen_words)
     score = nearest_category(word_rows, of_kind)
     null = [nearest_category(word_rows, shuffled(of_kind)) for _ in range(shuffles)]
     close = gram_of(word_rows).fill_diagonal_(-torch.inf).argmax(1).tolist()
@@ -1112,7 +1129,7 @@ numbers = kept.get("number", [])
 line = line_null = None
 if len(numbers) >= 6:
     values = [VALUES[w] for w in numbers]
-    number_rows = st.word_signature(source.text, numbers)
+    number_rows = word_signature(numbers)
     line = order_score(number_rows, values)
     line_null = sorted(order_score(number_rows, shuffled(values)) for _ in range(shuffles))
 page.claim(
@@ -1125,7 +1142,7 @@ page.claim(
 days = CATEGORIES["weekday"].split()
 cycle = cycle_null = None
 if all(words_seen[w] >= least for w in days):
-    day_rows = st.word_signature(source.text, days)
+    day_rows = word_signature(days)
     cycle = order_score(day_rows, range(7), cycle=True)
     cycle_null = sorted(
         order_score(day_rows, shuffled(range(7)), cycle=True) for _ in range(shuffles)
@@ -1149,17 +1166,18 @@ page.claim(
 decoders = {}
 if decoder_steps:
     pieces, _ = st.bpe(excerpt, decoder_vocabulary)
-    shape = st.DecoderShape(decoder_vocabulary, layers=decoder_layers, gamma=gammas[0])
+    shape = decoder.DecoderShape(decoder_vocabulary, layers=decoder_layers, gamma=gammas[0])
     both = {"text": pieces, "clone": st.clone(pieces, 2, seed=seed)}
     for kind, text in both.items():
-        decoders[kind] = st.pretrain(
-            st.Decoder(shape, seed),
+        decoders[kind] = decoder.pretrain(
+            decoder.Decoder(shape, seed),
             text,
-            st.DecoderSettings(decoder_steps, batch=decoder_batch, seed=seed),
-            watch=st.TextSignatures(text, decoder_vocabulary, shape.length),
+            decoder.DecoderSettings(decoder_steps, batch=decoder_batch, seed=seed),
+            watch=decoder.TextSignatures(text, decoder_vocabulary, shape.length),
             checkpoint=Path(f"{checkpoint}.{kind}") if checkpoint else None,
             device=page.device,
         )
+    numbers_trained = sum(p.numel() for p in decoders["text"].params.values())
 else:
     page.say("No decoder was asked for in this run.")
 
@@ -1182,7 +1200,7 @@ if decoders:
         figure,
         name="fig-decoder",
         caption=(
-            f"The paper's three curves on a decoder of {shape.parameters:,} numbers and on a "
+            f"The paper's three curves on a decoder of {numbers_trained:,} numbers and on a "
             f"bigram clone of its text ({len(pieces):,} byte pairs, {decoder_steps:,} steps of "
             f"{decoder_batch} windows, one seed). Right: a line for each layer, the first darkest."
         ),
@@ -1203,7 +1221,7 @@ page.claim(
     source="stated", paper="a curve of that shape, no number",
     ours=fall["text"] if decoders and not bad else None, band=(0.03, None),
     control=f"bigram clone: {float(fall['clone']):.2f}" if decoders else None,
-    scale=f"{shape.parameters:,} numbers, {len(pieces):,} byte pairs of {source.name}, "
+    scale=f"{numbers_trained:,} numbers, {len(pieces):,} byte pairs of {source.name}, "
     f"{decoder_steps:,} steps, one seed" if decoders else "no decoder trained",
     why="diverged" if bad else None if decoders else "needs a GPU: the paper profile trains it",
 )  # fmt: skip

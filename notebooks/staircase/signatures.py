@@ -70,6 +70,7 @@ from tokenspace.format import span
 from tokenspace.press.exercises import expect
 from tokenspace.press.figures import AMBER, BLUE, CMAP, INK, MUTED, PALETTE, PAPER, RED, TEAL
 from tokenspace.press.live import Live, Slider
+from tokenspace.staircase import theory
 
 assert gamma in gammas, f"gamma = {gamma} is not one of gammas = {gammas}: put it there"
 run_seeds = list(range(seed, seed + seeds))
@@ -192,15 +193,15 @@ page.show(
 addition = st.arithmetic("add", n)
 model = st.FFN(addition.vocabulary, addition.vocabulary, d=64, activation="silu")
 params = model.init([0.3, 0.8], run_seeds, torch.float64)
-label_part = sum(st.order_terms(model, params, addition))
+label_part = sum(theory.order_terms(model, params, addition))
 predicted_part = torch.cat(
     [
-        sum(st.order_terms(model, one, st.predicted(model, one, addition)))
+        sum(theory.order_terms(model, one, theory.predicted(model, one, addition)))
         for one in ({k: v[r : r + 1] for k, v in params.items()} for r in range(2 * seeds))
     ]
 )
-exact = st.velocity(model, params, addition)
-gap = float(st.relative_error(label_part - predicted_part, exact).max())
+exact = theory.velocity(model, params, addition)
+gap = float(theory.relative_error(label_part - predicted_part, exact).max())
 assert gap < 1e-6
 
 # %% tags=["hide-input"]
@@ -217,7 +218,7 @@ widths, sigmas = (64, 256, 1024), ("silu", "gelu", "relu")
 ratio = []
 for d in widths:
     model = st.FFN(17, 17, d, "silu")
-    low, high = st.order_terms(
+    low, high = theory.order_terms(
         model, model.init([gamma], run_seeds, torch.float64), st.arithmetic("add", 8, 17)
     )
     ratio.append(float(high.norm() / low.norm()))
@@ -228,8 +229,8 @@ cosines = {}
 for sigma in sigmas:
     model = st.FFN(addition.vocabulary, addition.vocabulary, 128, sigma)
     params = model.init(wide, run_seeds, torch.float64)
-    found = st.cosine(
-        st.velocity(model, params, addition), st.lowest_degree(model, params, addition, 0)
+    found = theory.cosine(
+        theory.velocity(model, params, addition), theory.lowest_degree(model, params, addition, 0)
     )
     cosines[sigma] = found.reshape(len(wide), seeds)
 
@@ -324,7 +325,7 @@ for law in st.LAWS:
         st.prescribed(law, seed).merged(), law_epochs, optimizer="sgd", lr=1.0, logged=[law_epochs]
     )
     logits = (h.params["E"][:, 100:101] @ h.params["U"].mT)[:, 0, :51]
-    laws[law] = st.label_law(law), logits.double().softmax(dim=-1)
+    laws[law] = st.LAWS[law], logits.double().softmax(dim=-1)
 
 
 def divergence(p, q):
@@ -464,15 +465,21 @@ late["mod"] = modular, fit(modular, marks[-1], batch=64, logged=marks)
 line = st.arithmetic("add", n_late).merged()
 late["add"] = line, fit(line, 1100, lr=1e-2, logged=range(0, 1101, 50))
 
+
 # %%
-together = st.one_minus_mse(
+def one_minus_mse(A, B):
+    """1 less the mean squared difference of two Grams over pairs of tokens."""
+    return 1 - (st.pairs(A) - st.pairs(B)).square().mean(dim=-1)
+
+
+together = one_minus_mse(
     st.cosine_gram(late["mod"][1].embeddings), st.cosine_gram(st.label_signature(modular, 0))
 )
 at_epoch = marks.index(round(epochs * per_epoch))
 
 short = st.arithmetic("mod", n_late, vocabulary=n_late + 1)
 alone = fit(short, marks[at_epoch], batch=64, logged=[marks[at_epoch]])
-apart = st.one_minus_mse(
+apart = one_minus_mse(
     st.cosine_gram(alone.embeddings[-1]), st.cosine_gram(st.label_signature(short, 0))
 )
 
@@ -890,9 +897,9 @@ page.claim(
 pairs = st.arithmetic("add", n)
 attending = st.Attention(pairs.vocabulary, pairs.vocabulary, pairs.length)
 params = attending.init([gamma], run_seeds, torch.float64)
-roles = st.attention_terms(attending, params, pairs)
-exact = st.velocity(attending, params, pairs)
-gap = float(st.relative_error(sum(roles.values()), exact).max())
+roles = theory.attention_terms(attending, params, pairs)
+exact = theory.velocity(attending, params, pairs)
+gap = float(theory.relative_error(sum(roles.values()), exact).max())
 assert gap < 1e-6
 size = {name: float(part.norm()) for name, part in roles.items()}
 
@@ -1409,7 +1416,7 @@ for name, (variant, sigma) in variants.items():
     when = h.fitted()
     controls[name] = (
         h.losses[-1],
-        variant.entropy,
+        st.best_loss(variant, variant.sequences),
         [when[:, at[block]] if block in at else None for block in st.BLOCKS[:3]],
     )
 
@@ -1576,15 +1583,15 @@ page.claim(
 checks = []
 for value in gammas:
     params = network.init([value], run_seeds, torch.float64)
-    exact = st.velocity(network, params, task)
-    one = st.lowest_degree(network, params, task, 0)
-    two = one + st.lowest_degree(network, params, task, 1)
+    exact = theory.velocity(network, params, task)
+    one = theory.lowest_degree(network, params, task, 0)
+    two = one + theory.lowest_degree(network, params, task, 1)
     checks.append(
         (
             value,
-            st.cosine(one, exact, centred=True),
-            st.relative_error(one, exact, centred=True),
-            st.cosine(two, exact, centred=True),
+            theory.cosine(one, exact, centred=True),
+            theory.relative_error(one, exact, centred=True),
+            theory.cosine(two, exact, centred=True),
             math.sqrt(3) * 64 ** (0.5 - 2 * value),
         )
     )

@@ -149,19 +149,3 @@ def test_a_diverging_text_run_is_said():
     params["U"][1] *= 1e38
     history = st.train_text(TINY, params, texts, st.Settings(20, lr=3e-3, batch=64), n_grams=(2,))
     assert history.diverged.tolist() == [False, True]
-
-
-def test_the_attention_path_of_an_untrained_model_is_the_prefix():
-    params = TINY.init([3.0], [0, 1], torch.float64)  # scores of size 1e-10: uniform attention
-    windows = torch.stack([chain(500), chain(500, 1)]).reshape(2, 100, 5)
-    phi, rows = st.attention_paths(TINY, params, windows)
-    for r in range(2):
-        sums, mass = torch.zeros(6, 6).double(), torch.zeros(6).double()
-        for window in windows[r].tolist():
-            for s in range(4):
-                for x in window[: s + 1]:  # I is uniform in the prefix, A = 1/(s + 1) too
-                    sums[x, window[s + 1]] += 1 / (s + 1) ** 2
-                    mass[x] += 1 / (s + 1)
-        assert torch.allclose(phi[r], sums / mass[:, None], atol=1e-6)
-        expected = torch.stack([params["O"][r] @ params["V"][r] @ w for w in params["E"][r]])
-        assert torch.allclose(rows[r], expected)

@@ -87,11 +87,6 @@ def test_a_model_without_a_tokenizer_says_so(hub, files, says):
         st.model_tokens("org/model", "to be")
 
 
-def test_words_lose_their_marks_and_no_letters():
-    assert st.words_of("He said: 'Tis o'er--my LORD!") == ["he", "said", "tis", "o'er--my", "lord"]
-    assert st.words_of(" -- ") == []
-
-
 def test_windows_are_uniform_and_follow_seed_and_step():
     first, again = (draw_windows(torch.arange(12), 3, 5000, step_generator(0, 0)) for _ in "ab")
     assert torch.equal(first.diff(dim=1), torch.ones(5000, 2, dtype=torch.int64))

@@ -107,13 +107,6 @@ def test_attention_path_by_hand():
     assert torch.allclose(got, literal / mass[:, None])
 
 
-def test_word_signature_counts_next_words():
-    phi = st.word_signature("a b a c a b. d", ["a"], 3)
-    assert sorted(phi[0].tolist(), reverse=True) == pytest.approx([2 / 3, 1 / 3])
-    rare = st.word_signature("a b a c a b", ["a"], 2)  # of a, b and c the first two are common
-    assert rare.tolist() == [[1.0]]
-
-
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -126,7 +119,6 @@ def test_word_signature_counts_next_words():
         (lambda: st.innovation(torch.tensor([0, 1]), 2, 1), "3-grams of 2 tokens"),
         (lambda: st.innovation(torch.tensor([0, 1, 1]), 2, 0), "k >= 1"),
         (lambda: st.prefix_bag_signature(torch.zeros(3, 1, dtype=torch.int64), 2), "windows of 1"),
-        (lambda: st.word_signature("a b", ["z"]), r"\['z'\]"),
     ],
 )
 def test_what_cannot_be_is_refused(make, says):

@@ -8,8 +8,8 @@ import torch
 
 from tokenspace import staircase as st
 from tokenspace.errors import ParameterError
+from tokenspace.staircase import theory
 from tokenspace.staircase.signatures import context_ids
-from tokenspace.staircase.theory import uniform
 
 TASKS = [
     st.arithmetic("add", 5, 12),
@@ -31,10 +31,11 @@ def test_ffn_terms_sum_to_autograd(task, sigma, width):
     model = st.FFN(task.vocabulary, task.labels.shape[1], d=6, activation=sigma, width=width)
     params = made(model)
     label, model_part = (
-        sum(st.order_terms(model, params, t)) for t in (task, st.predicted(model, params, task))
+        sum(theory.order_terms(model, params, t))
+        for t in (task, theory.predicted(model, params, task))
     )
-    exact = st.velocity(model, params, task)
-    assert float(st.relative_error(label - model_part, exact).max()) < 1e-6
+    exact = theory.velocity(model, params, task)
+    assert float(theory.relative_error(label - model_part, exact).max()) < 1e-6
 
 
 @pytest.mark.parametrize("power", [2, 3, 4])
@@ -46,7 +47,7 @@ def test_a_term_is_theorem_1s_multinomial_sum(power):
     E, U = params["E"][0], params["U"][0][st.label_ids(task)]
     contexts = context_ids(task).tolist()
     rate = task.weights @ task.counts[:, task.targets]
-    for m, term in enumerate(st.order_terms(model, params, task)):
+    for m, term in enumerate(theory.order_terms(model, params, task)):
         phi = st.signature_tensor(task, m)
         for t, alpha in enumerate(task.targets.tolist()):
             total = torch.zeros(4, dtype=torch.float64)
@@ -81,7 +82,7 @@ def test_erratum_d_how_often_order_m_occurs(K):
     task = st.modular(3, 4, 4)
     model = st.FFN(4, 4, d=1, activation=f"z^{K}")
     ones = {name: torch.ones(1, 4, 1, dtype=torch.float64) for name in "EU"}
-    for m, term in enumerate(st.order_terms(model, ones, task)):
+    for m, term in enumerate(theory.order_terms(model, ones, task)):
         ways = product(range(m + 1), repeat=K - 1)  # each other factor: E_α, or one of m contexts
         exact = [where for where in ways if set(range(1, m + 1)) <= set(where)]
         used = sum(0 in where for where in exact)
@@ -102,7 +103,7 @@ def test_erratum_d_changes_no_asymptotics(m):
 def test_orders_at_or_above_the_degree_vanish():
     task = st.modular(4, 3, 6)
     model = st.FFN(6, 6, d=5, activation="z^2")
-    assert float(st.order_terms(model, made(model), task)[2].abs().max()) < 1e-12
+    assert float(theory.order_terms(model, made(model), task)[2].abs().max()) < 1e-12
 
 
 def test_theorem_2_is_the_small_logit_limit():
@@ -111,9 +112,9 @@ def test_theorem_2_is_the_small_logit_limit():
     errors = []
     for gamma in (0.8, 1.2, 1.6):
         params = made(model, [gamma])
-        guess = sum(st.order_terms(model, params, uniform(task)))
-        exact = sum(st.order_terms(model, params, st.predicted(model, params, task)))
-        errors.append(float(st.relative_error(guess, exact)))
+        guess = sum(theory.order_terms(model, params, theory.uniform(task)))
+        exact = sum(theory.order_terms(model, params, theory.predicted(model, params, task)))
+        errors.append(float(theory.relative_error(guess, exact)))
     assert errors[2] < errors[1] < errors[0] < 0.1
 
 
@@ -125,11 +126,13 @@ def test_the_lowest_degree_form_is_the_taylor_term_in_e(order, sigma):
     params = made(model)
 
     def at(scale):
-        return st.velocity(model, params | {"E": scale * params["E"]}, task)
+        return theory.velocity(model, params | {"E": scale * params["E"]}, task)
 
     h = 1e-4
     exact = at(0.0) if order == 0 else (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
-    assert float(st.relative_error(st.lowest_degree(model, params, task, order), exact)) < 1e-6
+    assert (
+        float(theory.relative_error(theory.lowest_degree(model, params, task, order), exact)) < 1e-6
+    )
 
 
 @pytest.mark.parametrize("sigma", ["relu", "tanh", "linear", "z^3"])
@@ -137,9 +140,9 @@ def test_a_flat_activation_is_named(sigma):
     task = st.arithmetic("add", 4, 9)
     model = st.FFN(9, 9, d=4, activation=sigma)
     with pytest.warns(UserWarning, match=rf"'{sigma[0]}.*σ''\(0\) = 0"):
-        st.lowest_degree(model, made(model), task, 1)
+        theory.lowest_degree(model, made(model), task, 1)
     with pytest.raises(ParameterError, match="order = 2: the lowest-degree form is written for"):
-        st.lowest_degree(model, made(model), task, 2)
+        theory.lowest_degree(model, made(model), task, 2)
 
 
 @pytest.mark.parametrize("residual", [False, True])
@@ -150,8 +153,8 @@ def test_attention_terms_sum_to_autograd(task, positions, residual):
         task.vocabulary, task.labels.shape[1], task.length, 6, 4, positions, residual
     )
     params = made(model, (0.3, 0.8), (0, 1))
-    found = sum(st.attention_terms(model, params, task).values())
-    assert float(st.relative_error(found, st.velocity(model, params, task)).max()) < 1e-6
+    found = sum(theory.attention_terms(model, params, task).values())
+    assert float(theory.relative_error(found, theory.velocity(model, params, task)).max()) < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -166,7 +169,9 @@ def test_proposition_1_and_its_exception(sigma, low, high):
     task = st.arithmetic("add", 20)
     model = st.FFN(200, 200, 128, sigma)
     params = made(model, (0.3, 0.5, 0.8, 1.0), (0,))
-    found = st.cosine(st.velocity(model, params, task), st.lowest_degree(model, params, task, 0))
+    found = theory.cosine(
+        theory.velocity(model, params, task), theory.lowest_degree(model, params, task, 0)
+    )
     assert bool((found > torch.tensor(low)).all() & (found < torch.tensor(high)).all())
 
 
@@ -175,7 +180,7 @@ def test_order_m_falls_with_d_as_proposition_1_says():
     ratios = []
     for d in sizes:
         model = st.FFN(17, 17, d, "silu")
-        first, second = st.order_terms(model, made(model, [gamma], range(4)), task)
+        first, second = theory.order_terms(model, made(model, [gamma], range(4)), task)
         ratios.append(float(second.norm() / first.norm()))
     found = math.log(ratios[-1] / ratios[0]) / math.log(sizes[-1] / sizes[0])
     assert found == pytest.approx(-gamma, abs=0.1)
@@ -188,9 +193,9 @@ def test_the_error_of_order_0_falls_as_d_to_the_half_less_2_gamma(gamma):
     for d in sizes:
         model = st.FFN(task.vocabulary, 15, d, "silu", 2 * d)
         params = made(model, [gamma], range(3))
-        guess = st.lowest_degree(model, params, task, 0)
+        guess = theory.lowest_degree(model, params, task, 0)
         errors.append(
-            float(st.relative_error(guess, st.velocity(model, params, task), True).mean())
+            float(theory.relative_error(guess, theory.velocity(model, params, task), True).mean())
         )
     found = math.log(errors[1] / errors[0]) / math.log(sizes[1] / sizes[0])
     assert found == pytest.approx(0.5 - 2 * gamma, abs=0.15)
@@ -200,9 +205,9 @@ def test_the_ode_at_initialization_is_order_0_at_small_gamma_only():
     task = st.factorial()
     model = st.FFN(task.vocabulary, 15, 64, "silu", 128)
     params = made(model, (0.3, 0.8), range(3))
-    exact = st.velocity(model, params, task)
-    zero = st.lowest_degree(model, params, task, 0)
-    match, error = st.cosine(zero, exact, True), st.relative_error(zero, exact, True)
+    exact = theory.velocity(model, params, task)
+    zero = theory.lowest_degree(model, params, task, 0)
+    match, error = theory.cosine(zero, exact, True), theory.relative_error(zero, exact, True)
     assert float(match[:3].max()) <= 0.6
     assert float(match[3:].min()) >= 0.995
     assert float(error[3:].max()) <= 0.03

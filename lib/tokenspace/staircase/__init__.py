@@ -4,7 +4,6 @@ from tokenspace.staircase.alignment import (
     alignment,
     best_order,
     cosine_gram,
-    one_minus_mse,
     pairs,
     partial_alignment,
     probe,
@@ -12,14 +11,7 @@ from tokenspace.staircase.alignment import (
     span,
     variance_share,
 )
-from tokenspace.staircase.decoder import (
-    Decoder,
-    DecoderSettings,
-    DecoderShape,
-    TextSignatures,
-    pretrain,
-)
-from tokenspace.staircase.language import CharGPT, attention_paths, train_text
+from tokenspace.staircase.language import CharGPT, train_text
 from tokenspace.staircase.models import FFN, Attention, runs
 from tokenspace.staircase.pythia import next_token_alignment, read_snapshots, revisions
 from tokenspace.staircase.signatures import (
@@ -35,7 +27,6 @@ from tokenspace.staircase.tasks import (
     arithmetic,
     best_loss,
     factorial,
-    label_law,
     length_three,
     minmax,
     modular,
@@ -43,23 +34,14 @@ from tokenspace.staircase.tasks import (
     pointer,
     prescribed,
 )
-from tokenspace.staircase.text import bpe, characters, clone, even_windows, model_tokens, words_of
+from tokenspace.staircase.text import bpe, characters, clone, even_windows, model_tokens
 from tokenspace.staircase.text_signatures import (
+    attention_path_signature,
     followers,
     innovation,
     most_frequent,
     n_gram_counts,
     prefix_bag_signature,
     text_signature,
-    word_signature,
-)
-from tokenspace.staircase.theory import (
-    attention_terms,
-    cosine,
-    lowest_degree,
-    order_terms,
-    predicted,
-    relative_error,
-    velocity,
 )
 from tokenspace.staircase.training import Settings, log_steps, train

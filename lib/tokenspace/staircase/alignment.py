@@ -63,11 +63,6 @@ def partial_alignment(A: Gram, B: Gram, given: Sequence[Gram]) -> Float64[Tensor
     return _pearson(*(x - (x @ basis) @ basis.T for x in (pairs(A), pairs(B))))
 
 
-def one_minus_mse(A: Gram, B: Gram) -> Float64[Tensor, "..."]:
-    """1 - the mean squared difference over a < b, for a Gram that may be constant (F_mod)."""
-    return 1 - ((pairs(A) - pairs(B)) ** 2).mean(-1)
-
-
 def probe(
     phi: Float64[Tensor, "T K C"],
     E: Rows,

@@ -27,11 +27,7 @@ from tokenspace.staircase.text import even_windows, refuse_text
 
 @dataclass(frozen=True)
 class DecoderShape:
-    """Sizes of a decoder, and γ: every matrix is drawn from N(0, d_in^(-2γ)).
-
-    >>> round(DecoderShape(8192).parameters / 1e6)
-    34
-    """
+    """Sizes of a decoder, and γ: every matrix is drawn from N(0, d_in^(-2γ))."""
 
     vocabulary: int
     layers: int = 8
@@ -42,18 +38,8 @@ class DecoderShape:
     gamma: float = 0.8
 
     def __post_init__(self) -> None:
-        if self.d % (2 * self.heads):
-            raise ParameterError(
-                f"d = {self.d}, {self.heads} heads: rotary positions need an even d / heads."
-            )
         if not self.gamma > 0:
             raise ParameterError(f"γ = {self.gamma}: d_in^(-γ) needs γ > 0, small above 0.5.")
-
-    @property
-    def parameters(self) -> int:
-        """How many numbers are trained."""
-        d, block = self.d, 4 * self.d**2 + 3 * self.d * self.width + 2 * self.d
-        return 2 * self.vocabulary * d + self.layers * block + d
 
 
 class Decoder(nn.Module):
@@ -128,10 +114,6 @@ class DecoderSettings(training.Settings):
 
     A cosine between them is our reading. The paper: peak 2.5e-4, batch 256; its weight decay is not
     stated.
-
-    >>> settings = DecoderSettings(100, lr=1.0, warmup=0.1)
-    >>> [round(settings.rate(s), 2) for s in (0, 9, 10, 55, 100)]
-    [0.1, 1.0, 1.0, 0.55, 0.1]
     """
 
     lr: float = 2.5e-4

@@ -19,7 +19,7 @@ from tokenspace.nn.checkpoint import named
 from tokenspace.nn.seeds import draw_windows, step_generator
 from tokenspace.staircase.models import Params, Shapes, Stacked, activation, linear, rows_of
 from tokenspace.staircase.text import even_windows, n_gram_codes, refuse_text
-from tokenspace.staircase.text_signatures import attention_path_signature, n_gram_law
+from tokenspace.staircase.text_signatures import n_gram_law
 from tokenspace.staircase.training import Callback, History, Settings, train_runs
 
 
@@ -142,19 +142,6 @@ def train_text(
     data = f"{[named(text) for text in texts]} n_grams {list(n_grams)} watched {watched}"
     names = str(model), data
     return train_runs(loss, params, log, settings, names, checkpoint=checkpoint, device=device)
-
-
-def attention_paths(
-    model: CharGPT, params: Params, windows: Int64[Tensor, "R B window"]
-) -> tuple[Float64[Tensor, "R V V"], Float[Tensor, "R V d"]]:
-    """φ^attn of each run on its windows of at most length + 1 tokens; its rows W^O W^V w_α."""
-    seen, labels = windows[..., :-1], windows[..., 1:].cpu()
-    weights = model.attention(params, seen).mean(2).cpu()
-    phi = [
-        attention_path_signature(A, x, y, model.vocabulary)
-        for A, x, y in zip(weights, seen.cpu(), labels, strict=True)
-    ]
-    return torch.stack(phi), params["E"] @ params["V"].mT @ params["O"].mT
 
 
 def _next_loss(logits: Tensor, windows: Tensor) -> Float[Tensor, " R"]:

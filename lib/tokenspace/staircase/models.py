@@ -118,11 +118,15 @@ class FFN(Stacked):
         hidden = {} if m is None else {"W": (m, d, d)}
         return {"E": (V, d, d), **hidden, "U": (self.labels, m or d, m or d)}
 
+    def rows(self, params: Params) -> Float[Tensor, "R V h"]:
+        """E, or W E: what is summed."""
+        E = params["E"] * params["scale"] if "scale" in params else params["E"]
+        return E if self.width is None else E @ params["W"].mT
+
     def __call__(self, params: Params, sequences: Sequences) -> Float[Tensor, "R N K"]:
         """Logits."""
-        E = params["E"] * params["scale"] if "scale" in params else params["E"]
-        rows = E if self.width is None else E @ params["W"].mT  # (R, V, d or m)
-        return read_out(activation(self.activation)(sum_rows(rows, sequences)), params["U"])
+        sums = sum_rows(self.rows(params), sequences)
+        return read_out(activation(self.activation)(sums), params["U"])
 
 
 @dataclass(frozen=True)

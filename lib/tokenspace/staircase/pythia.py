@@ -98,17 +98,16 @@ def next_token_alignment(
     `ids` and `signature` come from `most_frequent` and `followers`, on a text in the model's own
     tokens. Raises `ParameterError` for an id that the tables have no row for.
     """
-    if not snapshots.tables:  # every step was dropped
-        return torch.zeros(0, dtype=torch.float64)
-    rows = len(snapshots.tables[0].rows)  # all have one shape
-    if len(ids) < 3 or int(ids.min()) < 0 or int(ids.max()) >= rows:
-        raise ParameterError(
-            f"{len(ids)} ids for tables of {rows:,} rows: give 3 or more, from 0 to {rows - 1:,}; "
-            f"larger ones come from another model's tokenizer."
-        )
-    wanted = cosine_gram(signature, centred)
-    found = [cosine_gram(t.rows[ids].double(), centred) for t in snapshots.tables]
-    return torch.stack([alignment(gram, wanted) for gram in found])
+    wanted, found = cosine_gram(signature, centred), []
+    for table in snapshots.tables:
+        n = len(table.rows)
+        if len(ids) < 3 or int(ids.min()) < 0 or int(ids.max()) >= n:
+            raise ParameterError(
+                f"{len(ids)} ids for tables of {n:,} rows: give 3 or more, from 0 to {n - 1:,}; "
+                f"larger ones come from another model's tokenizer."
+            )
+        found.append(float(alignment(cosine_gram(table.rows[ids], centred), wanted)))
+    return torch.tensor(found, dtype=torch.float64)
 
 
 def _refuse_misfit(table: EmbeddingTable, found: dict[int, EmbeddingTable]) -> None:

@@ -16,7 +16,13 @@ from torch import Tensor
 
 from tokenspace.errors import ParameterError
 
-LAWS = ("uniform", "normal", "poisson", "exponential")
+_Y = torch.arange(51, dtype=torch.float64)
+LAWS = {  # of the label in Task 1: uniform, normal(25, 1), Poisson(10), exp(-5y), renormalized
+    "uniform": torch.zeros_like(_Y).softmax(0),
+    "normal": (-((_Y - 25) ** 2) / 2).softmax(0),
+    "poisson": (_Y * math.log(10) - torch.lgamma(_Y + 1)).softmax(0),
+    "exponential": (-5 * _Y).softmax(0),
+}
 BLOCKS = ("a", "b+c1", "c+c1+c2", "c1", "c2")  # of `factorial`; the first three have order 0, 1, 2
 
 
@@ -49,17 +55,8 @@ class Task:
         zeros = torch.zeros(len(self.sequences), self.vocabulary, dtype=torch.float64)
         return zeros.scatter_add_(1, self.sequences, torch.ones_like(self.sequences).double())
 
-    @property
-    def entropy(self) -> float:
-        """H(y | X) in nats, the least cross entropy."""
-        return float(self.weights @ torch.special.entr(self.labels).sum(1))
-
     def merged(self) -> "Task":
-        """One row a multiset; raises `ParameterError` when the label depends on positions.
-
-        >>> arithmetic("add", 3).merged().sequences.tolist()
-        [[1, 1], [1, 2], [1, 3], [2, 2], [2, 3], [3, 3]]
-        """
+        """One row a multiset; raises `ParameterError` when the label depends on positions."""
         if self.ordered:
             raise ParameterError(f"{self.name}: the label depends on positions; train it unmerged.")
         rows, group = self.sequences.sort(dim=1).values.unique(dim=0, return_inverse=True)
@@ -84,26 +81,14 @@ def _grouped(
     return labels / weights[:, None], weights
 
 
-def label_law(kind: str) -> Float64[Tensor, " 51"]:
-    """p_a on 0..50 of Task 1: uniform, normal(25, 1), Poisson(10), exp(-5y), renormalized."""
-    y = torch.arange(51, dtype=torch.float64)
-    logs = {
-        "uniform": torch.zeros_like(y),
-        "normal": -((y - 25) ** 2) / 2,
-        "poisson": y * math.log(10) - torch.lgamma(y + 1),
-        "exponential": -5 * y,
-    }
-    if kind not in logs:
-        raise ParameterError(f"law {kind!r} is unknown; take one of {', '.join(LAWS)}.")
-    return logs[kind].softmax(0)
-
-
 def prescribed(kind: str, seed: int = 0) -> Task:
     """Task 1: (a, x1, x2), a = 100, x in {0, ..., 50}; each label drawn once from p_a."""
+    if kind not in LAWS:
+        raise ParameterError(f"law {kind!r} is unknown; take one of {', '.join(LAWS)}.")
     x = torch.cartesian_prod(torch.arange(51), torch.arange(51))
     sequences = torch.cat([torch.full((len(x), 1), 100), x], dim=1)
     g = torch.Generator().manual_seed(seed)
-    drawn = torch.multinomial(label_law(kind), len(x), replacement=True, generator=g)
+    drawn = torch.multinomial(LAWS[kind], len(x), replacement=True, generator=g)
     return _hard(f"label law {kind}", sequences, drawn, 200, torch.tensor([100]))
 
 
@@ -185,13 +170,13 @@ def factorial(
             f"weights {tuple(weights)}, drop {tuple(drop)}: give {len(BLOCKS)} weights >= 0 and "
             f"names from {', '.join(BLOCKS)}."
         )
-    mix = {n: float(w) for n, w in zip(BLOCKS, weights, strict=True) if w > 0 and n not in drop}
-    if not mix:
-        raise ParameterError("every block is dropped or weighs 0; leave one.")
     a, b, c, c1, c2 = torch.cartesian_prod(*[torch.arange(q)] * 5).T
-    values = dict(zip(BLOCKS, (a, b + c1, c + c1 + c2, c1, c2), strict=True))
+    every = zip(BLOCKS, (a, b + c1, c + c1 + c2, c1, c2), weights, strict=True)
+    parts = {name: (y, float(w)) for name, y, w in every if w > 0 and name not in drop}
+    if not parts:
+        raise ParameterError("every block is dropped or weighs 0; leave one.")
     sequences = torch.stack([q * q * a + q * b + c, q**3 + c1, q**3 + q + c2], dim=1)
-    return _mixed(f"factorial q={q}", sequences, values, mix, q, q**3)
+    return _mixed(f"factorial q={q}", sequences, parts, q, q**3)
 
 
 def pointer(slots: int = 4, values: int = 4) -> Task:
@@ -204,18 +189,13 @@ def pointer(slots: int = 4, values: int = 4) -> Task:
     held, a, b = rows[:, :slots], rows[:, slots], rows[:, slots + 1]
     context = n + values * torch.arange(slots) + held
     sequences = torch.cat([context, (slots * a + b)[:, None]], dim=1)
-    named = {"a": a, "pointed": held.gather(1, b[:, None])[:, 0]}
-    task = _mixed("pointer", sequences, named, dict.fromkeys(named, 1.0), values, n)
+    parts = {"a": (a, 1.0), "pointed": (held.gather(1, b[:, None])[:, 0], 1.0)}
+    task = _mixed("pointer", sequences, parts, values, n)
     return replace(task, ordered=True)
 
 
-def _hard(
-    name: str,
-    sequences: Int64[Tensor, "N L"],
-    y: Int64[Tensor, " N"],
-    vocabulary: int | None,
-    targets: Int64[Tensor, " T"],
-) -> Task:
+def _hard(name: str, sequences: Tensor, y: Tensor, vocabulary: int | None, targets: Tensor) -> Task:
+    """The task of one label y (N,) a row of sequences (N, L)."""
     least = max(int(y.max()), int(sequences.max())) + 1
     V = max(200, least) if vocabulary is None else vocabulary
     if least > V:
@@ -228,19 +208,12 @@ def _hard(
 
 
 def _mixed(
-    name: str,
-    sequences: Int64[Tensor, "N L"],
-    values: dict[str, Tensor],
-    mix: dict[str, float],
-    q: int,
-    targets: int,
+    name: str, sequences: Tensor, parts: dict[str, tuple[Tensor, float]], q: int, targets: int
 ) -> Task:
-    """The label is the value of one block, mod q, the block drawn by `mix`; q labels a block."""
-    total = sum(mix.values())
-    labels, blocks = [], {}
-    for place, (block, weight) in enumerate(mix.items()):
-        labels.append(F.one_hot(values[block] % q, q).double() * (weight / total))  # (N, q)
-        blocks[block] = slice(q * place, q * place + q)
+    """The label is one part's value, mod q, drawn by the parts' weights; q labels a part."""
+    total = sum(weight for _, weight in parts.values())
+    labels = [F.one_hot(y % q, q).double() * (weight / total) for y, weight in parts.values()]
+    blocks = {block: slice(q * i, q * i + q) for i, block in enumerate(parts)}
     weights = torch.full((len(sequences),), 1 / len(sequences), dtype=torch.float64)
     V, ids = int(sequences.max()) + 1, torch.arange(targets)
     return Task(name, sequences, torch.cat(labels, dim=1), weights, V, ids, blocks=blocks)

@@ -1,4 +1,4 @@
-"""Texts as tokens: characters, byte pairs, words, a model's own; windows and clones of a text.
+"""Texts as tokens: characters, byte pairs, a model's own; windows and clones of a text.
 
 Ours: Markov clones, which stand beside every claim on text.
 """
@@ -87,12 +87,6 @@ def model_tokens(model: str | Path, text: str) -> Tokens:
     tokenizer.no_truncation()
     encoded = tokenizer.encode_batch_fast([text], add_special_tokens=False)[0]
     return torch.tensor(encoded.ids, dtype=torch.int64)
-
-
-def words_of(text: str) -> list[str]:
-    """The lower-cased words of a text in reading order, without the marks around them."""
-    found = (w.strip(".,;:!?\"'()[]-_") for w in text.lower().split())
-    return [w for w in found if w]
 
 
 def clone(tokens: Tokens, n: int, seed: int = 0) -> Tokens:

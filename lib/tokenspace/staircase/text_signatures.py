@@ -4,16 +4,13 @@ arXiv:2608.30315, section 5: next-token, prefix-bag and attention-path signature
 position-specific orders with their innovations.
 """
 
-from collections import Counter
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
 from tokenspace.staircase.signatures import place_of
-from tokenspace.staircase.text import Tokens, n_gram_codes, words_of
+from tokenspace.staircase.text import Tokens, n_gram_codes
 
 LARGEST = 2**27  # entries of a table of counts, 1 GiB
 
@@ -147,20 +144,3 @@ def attention_path_signature(
     phi.index_add_(0, (x * V + y).flatten(), (weight * attention.double()).flatten())
     mass = torch.zeros(V, dtype=torch.float64).index_add_(0, x.flatten(), weight.flatten())
     return phi.reshape(V, V) / mass.clamp_min(1e-300)[:, None]
-
-
-def word_signature(
-    text: str, words: Sequence[str], following: int = 2000
-) -> Float64[Tensor, "W features"]:
-    """φ^nt of chosen words over the commonest next words, lower-cased, the rest left out.
-
-    Raises `ParameterError` naming words that the text never continues.
-    """
-    found = words_of(text)
-    rank = {word: i for i, (word, _) in enumerate(Counter(found).most_common())}
-    ids = torch.tensor([rank.get(word, len(rank)) for word in words])
-    phi = followers(torch.tensor([rank[word] for word in found]), ids, below=following)
-    missing = [word for word, total in zip(words, phi.sum(1).tolist(), strict=True) if total == 0]
-    if missing:
-        raise ParameterError(f"words {missing} are never followed by a common word; drop them.")
-    return phi

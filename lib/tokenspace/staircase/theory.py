@@ -51,7 +51,7 @@ def order_terms(model: FFN, params: Params, task: Task) -> list[Float[Tensor, "R
     sum; for any other it is as exact. With a hidden W, E stands for its rows W E, and the term is
     taken back by W^T.
     """
-    H = _hidden_rows(model, params)
+    H = model.rows(params)
     U = params["U"][:, label_ids(task)]  # (R, K, h)
     rate = _rate(task).to(H.dtype)
     contexts = H[:, context_ids(task)]
@@ -84,7 +84,7 @@ def lowest_degree(model: FFN, params: Params, task: Task, order: int) -> Float[T
     """
     if order not in (0, 1):
         raise ParameterError(f"order = {order}: the lowest-degree form is written for 0 and 1.")
-    H, U = _hidden_rows(model, params), params["U"]
+    H, U = model.rows(params), params["U"]
     K = U.shape[1]
     _, s1, s2, _ = derivatives(model.activation)
     rate = _rate(task).to(H.dtype)[:, None]
@@ -170,10 +170,6 @@ def relative_error(found: Rows, exact: Rows, centred: bool = False) -> Float[Ten
 
 def _flat(rows: Rows, centred: bool) -> Float[Tensor, "*R numbers"]:
     return (rows - rows.mean(-2, keepdim=True) if centred else rows).flatten(-2)
-
-
-def _hidden_rows(model: FFN, params: Params) -> Tensor:
-    return params["E"] if model.width is None else params["E"] @ params["W"].mT
 
 
 def _back(model: FFN, params: Params, rows: Tensor) -> Tensor:

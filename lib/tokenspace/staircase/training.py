@@ -286,9 +286,7 @@ def _rows(
 
     def at(step: int) -> Tensor:
         epoch, offset = divmod(step * size, n)
-        chains = {
-            s: torch.cat([permutation(s, epoch), permutation(s, epoch + 1)]) for s in set(seeds)
-        }
-        return torch.stack([chains[s][offset : offset + size] for s in seeds])
+        pairs = (torch.cat([permutation(s, epoch), permutation(s, epoch + 1)]) for s in seeds)
+        return torch.stack([chain[offset : offset + size] for chain in pairs])
 
     return at
