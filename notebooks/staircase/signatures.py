@@ -1133,7 +1133,7 @@ page.show(
 # %%
 network = st.FFN(task.vocabulary, task.labels.shape[1], d=64, activation="silu", width=128)
 climb = fit(task, steps, gammas=gammas, model=network, logged=st.log_steps(steps, 70))
-names = st.runs(gammas, run_seeds)
+names = [(value, s) for value in gammas for s in run_seeds]
 centred = st.cosine_gram(climb.embeddings, centred=True)
 agreement = torch.stack([st.alignment(centred, st.cosine_gram(s, centred=True)) for s in raw])
 order = st.best_order(climb.embeddings, raw)

@@ -1,6 +1,5 @@
 """The paper-shaped decoder: causal, relative positions, drawn as said; training resumes bitwise."""
 
-import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -61,14 +60,6 @@ def test_matrices_are_drawn_with_their_gamma():
     assert not torch.equal(Decoder(TINY, 0).E.weight, Decoder(TINY, 1).E.weight)
 
 
-def test_the_rate_warms_up_and_falls_to_a_tenth():
-    found = [DecoderSettings(1000).rate(s) for s in range(1001)]
-    assert max(found) == pytest.approx(2.5e-4)
-    assert found.index(max(found)) in (29, 30)
-    assert found[-1] == pytest.approx(2.5e-5)
-    assert all(a >= b for a, b in pairwise(found[30:]))
-
-
 def test_a_resumed_run_is_the_run_not_interrupted(tmp_path):
     watch = TextSignatures(TEXT, 20, 8, top=15, windows=4, probe_steps=5)
     settings = DecoderSettings(12, batch=4, logged=[0, 4, 12], save_every=3)
@@ -90,25 +81,6 @@ def test_a_resumed_run_is_the_run_not_interrupted(tmp_path):
     assert torch.equal(whole.records["paths"], resumed.records["paths"])
     with pytest.raises(ParameterError, match="seed: 0 there, 1 here"):
         pretrain(Decoder(TINY), TEXT, replace(settings, seed=1), watch=watch, checkpoint=at)
-
-
-def test_a_periodic_text_is_learned():
-    text = torch.arange(400) % 5
-    history = pretrain(
-        Decoder(TINY), text, DecoderSettings(150, batch=16, lr=3e-3, logged=[0, 150])
-    )
-    assert float(history.losses[0, 0]) == pytest.approx(math.log(20), abs=0.3)
-    assert float(history.losses[-1, 0]) < 0.2
-
-
-def test_signatures_of_the_common_tokens_are_those_of_all():
-    watch = TextSignatures(TEXT, 20, 8, top=15, windows=4)
-    found = watch(Decoder(TINY))
-    assert {k: tuple(v.shape) for k, v in found.items()} == {
-        "next": (1,), "probe": (1,), "paths": (1, 2),
-    }  # fmt: skip
-    assert torch.allclose(watch.next_token.sum(1), torch.ones(15).double())
-    assert watch.place[watch.ids].tolist() == list(range(15))
 
 
 def test_signatures_are_compared_as_they_are_defined():

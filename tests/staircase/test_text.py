@@ -11,7 +11,6 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from tokenspace import staircase as st
 from tokenspace.errors import ParameterError, SourceError
-from tokenspace.nn.seeds import draw_windows, step_generator
 from tokenspace.sources import load_corpus
 from tokenspace.staircase.text import REST
 
@@ -51,16 +50,6 @@ def test_byte_pairs_spell_the_text(size):
     assert symbols == same
 
 
-def test_larger_vocabularies_make_shorter_texts_of_whole_words():
-    found = [st.characters(TEXT)] + [st.bpe(TEXT, n) for n in (100, 300, 900)]
-    lengths = [len(tokens) for tokens, _ in found]
-    assert lengths == sorted(lengths, reverse=True)
-    assert lengths[-1] < 0.5 * lengths[0]
-    symbols = found[2][1]
-    assert " the" in symbols
-    assert not any(" " in symbol[1:] for symbol in symbols)  # no word is merged with the next
-
-
 def test_a_text_is_put_in_the_models_own_tokens(hub):
     own = Tokenizer(WordLevel({"to": 0, "be": 1, "or": 2, "[UNK]": 3}, "[UNK]"))
     own.pre_tokenizer = Whitespace()
@@ -85,17 +74,6 @@ def test_a_model_without_a_tokenizer_says_so(hub, files, says):
     hub.add("org/model", single({EMBED: random_rows(30, 16)}) | files)
     with pytest.raises(SourceError, match=says):
         st.model_tokens("org/model", "to be")
-
-
-def test_windows_are_uniform_and_follow_seed_and_step():
-    first, again = (draw_windows(torch.arange(12), 3, 5000, step_generator(0, 0)) for _ in "ab")
-    assert torch.equal(first.diff(dim=1), torch.ones(5000, 2, dtype=torch.int64))
-    shares = torch.bincount(first[:, 0], minlength=10) / 5000
-    assert shares.sub(0.1).abs().max() < 0.025  # ten places, six standard errors
-    assert torch.equal(first, again)
-    for seed, step in ((1, 0), (0, 1)):
-        other = draw_windows(torch.arange(12), 3, 5000, step_generator(seed, step))
-        assert float((other == first).double().mean()) < 0.2
 
 
 def kl(tokens, other, n):

@@ -93,19 +93,6 @@ def test_erratum_d_how_often_order_m_occurs(K):
         assert torch.allclose(term[0, :, 0], rate * math.comb(3, m) * K * B)
 
 
-@pytest.mark.parametrize("m", range(4))
-def test_erratum_d_changes_no_asymptotics(m):
-    """Both forms are (m+1)^{K-1} (1 + o(1)), so that late the largest order leads."""
-    for B in (math.factorial(m) * stirling(60, m + 1), math.factorial(m + 1) * stirling(59, m + 1)):
-        assert B / (m + 1) ** 59 == pytest.approx(1, abs=1e-6)
-
-
-def test_orders_at_or_above_the_degree_vanish():
-    task = st.modular(4, 3, 6)
-    model = st.FFN(6, 6, d=5, activation="z^2")
-    assert float(theory.order_terms(model, made(model), task)[2].abs().max()) < 1e-12
-
-
 def test_theorem_2_is_the_small_logit_limit():
     task = st.arithmetic("add", 5, 12)
     model = st.FFN(12, 12, d=16, activation="silu")
@@ -199,15 +186,3 @@ def test_the_error_of_order_0_falls_as_d_to_the_half_less_2_gamma(gamma):
         )
     found = math.log(errors[1] / errors[0]) / math.log(sizes[1] / sizes[0])
     assert found == pytest.approx(0.5 - 2 * gamma, abs=0.15)
-
-
-def test_the_ode_at_initialization_is_order_0_at_small_gamma_only():
-    task = st.factorial()
-    model = st.FFN(task.vocabulary, 15, 64, "silu", 128)
-    params = made(model, (0.3, 0.8), range(3))
-    exact = theory.velocity(model, params, task)
-    zero = theory.lowest_degree(model, params, task, 0)
-    match, error = theory.cosine(zero, exact, True), theory.relative_error(zero, exact, True)
-    assert float(match[:3].max()) <= 0.6
-    assert float(match[3:].min()) >= 0.995
-    assert float(error[3:].max()) <= 0.03

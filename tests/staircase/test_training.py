@@ -95,18 +95,6 @@ def test_resume_after_an_interruption_is_bitwise(tmp_path, batch):
     assert all(torch.equal(whole.params[n], again.params[n]) for n in whole.params)
 
 
-def test_a_longer_run_goes_on_from_a_shorter_one(tmp_path):
-    params = SMALL.init([0.5], [0, 1])
-    whole = fit(SMALL, params, TASK, steps=30, logged=[0, 10, 30])
-    at = tmp_path / "state"
-    fit(SMALL, params, TASK, steps=17, logged=[0, 10], checkpoint=at)
-    longer = fit(SMALL, params, TASK, steps=30, logged=[0, 10, 30], checkpoint=at)
-    assert torch.equal(whole.losses, longer.losses)
-    fit(SMALL, params, TASK, steps=17, logged=[0, 10], checkpoint=tmp_path / "other")
-    with pytest.raises(ParameterError, match="is at step 17, beyond the 12 asked for"):
-        fit(SMALL, params, TASK, steps=12, logged=[0, 10], checkpoint=tmp_path / "other")
-
-
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
@@ -140,21 +128,6 @@ def test_a_checkpoint_of_other_settings_is_refused(tmp_path, changed, says):
     assert at.read_bytes() == before
 
 
-def test_a_resume_that_logs_other_names_is_refused(tmp_path):
-    settings = {"steps": 20, "logged": [0, 10, 20], "checkpoint": tmp_path / "state"}
-    params = SMALL.init([0.5], [0])
-
-    def stop(step, params):
-        if step == 20:
-            raise KeyboardInterrupt
-        return {"norm": params["E"].norm(dim=(1, 2))}
-
-    with pytest.raises(KeyboardInterrupt):
-        fit(SMALL, params, TASK, callback=stop, save_every=5, **settings)
-    with pytest.raises(ParameterError, match=r"'loss'. at step 20 after .*'norm'"):
-        fit(SMALL, params, TASK, **settings)
-
-
 def test_a_diverging_run_is_said_and_leaves_the_others_alone():
     cubic = st.FFN(9, 9, 8, "z^3")
     params = cubic.init([0.3], [0, 1], torch.float64)
@@ -165,15 +138,6 @@ def test_a_diverging_run_is_said_and_leaves_the_others_alone():
     one = {name: p[:1] for name, p in params.items()}
     alone = fit(cubic, one, TASK, steps=60, optimizer="sgd", lr=0.05)
     assert torch.allclose(history.losses[:, 0], alone.losses[:, 0])
-
-
-def test_a_learning_rate_a_hundred_times_too_large_is_said():
-    model, task = factorial_model(), st.factorial()
-    params = model.init([0.3, 0.8], [0])
-    settings = {"steps": 60, "optimizer": "sgd"}
-    usual, wild = (fit(model, params, task, lr=lr, **settings).diverged for lr in (1.0, 100.0))
-    assert not bool(usual.any())
-    assert bool(wild.all())
 
 
 @pytest.mark.parametrize(
@@ -248,24 +212,6 @@ def test_block_losses_read_one_where_nothing_is_known():
     assert torch.allclose(none, torch.ones_like(none))
 
 
-def test_a_block_never_fitted_has_no_step():
-    task = st.factorial()
-    model = factorial_model("linear")
-    found = fit(model, model.init([0.8], [0]), task, steps=90, logged=range(0, 91, 10)).fitted()
-    names = list(task.blocks)
-    assert found[0, names.index("a")] > 0
-    assert found[0, names.index("c+c1+c2")] == -1
-
-
-def test_log_steps_are_even_in_the_logarithm():
-    steps = st.log_steps(1000, 31)
-    assert steps[0] == 0
-    assert steps[-1] == 1000
-    assert steps == sorted(set(steps))
-    late = torch.tensor(steps[-10:]).double().log().diff()
-    assert float(late.std() / late.mean()) < 0.02
-
-
 @pytest.fixture(scope="module")
 def climbed():
     """γ .3, .8 x 3 seeds on FactorialTask, every step logged while block 0 is learned."""
@@ -304,12 +250,6 @@ def test_small_initialization_climbs_order_by_order(climbed):
     assert float(st.alignment(st.cosine_gram(E, True), mixed).abs().max()) <= 0.3
 
 
-def test_a_linear_model_stops_at_order_0():
-    model = factorial_model("linear")
-    history = fit(model, model.init([0.8], range(3)), st.factorial(), steps=900, logged=[0, 900])
-    assert (history.losses[-1] - 2.0489).abs().max() < 0.005
-
-
 def test_embeddings_of_order_k_reach_level_k_and_no_further(climbed):
     task, model = st.factorial(), factorial_model()
     for k, level in [(0, 2.0489), (1, 1.8292)]:
@@ -319,17 +259,3 @@ def test_embeddings_of_order_k_reach_level_k_and_no_further(climbed):
         )
         history = fit(model, params, task, steps=900, lr=3e-3, freeze={"E": 0}, logged=[0, 900])
         assert (history.losses[-1] - level).abs().max() < 0.005
-
-
-def test_frozen_embeddings_slow_the_next_block(climbed):
-    t = times(climbed, 0.5)[3:]
-    done = times(climbed, 0.05)[3:, 0]  # block 0 fitted
-    model = factorial_model()
-    frozen = fit(
-        model, model.init([0.8], range(3)), st.factorial(), steps=900,
-        logged=range(100, 901, 10), freeze={"E": done},
-    )  # fmt: skip
-    later = frozen.fitted()[:, 1]
-    ratio = (later - done) / (t[:, 1] - done)
-    assert bool((later >= 0).all())
-    assert float(ratio.min()) >= 1.8

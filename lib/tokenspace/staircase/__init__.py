@@ -12,7 +12,7 @@ from tokenspace.staircase.alignment import (
     variance_share,
 )
 from tokenspace.staircase.language import CharGPT, train_text
-from tokenspace.staircase.models import FFN, Attention, runs
+from tokenspace.staircase.models import FFN, Attention
 from tokenspace.staircase.pythia import next_token_alignment, read_snapshots, revisions
 from tokenspace.staircase.signatures import (
     fourier,

@@ -114,12 +114,7 @@ def span(signature: Float[Tensor, "T features"]) -> Float64[Tensor, "T r"]:
 
 
 def variance_share(E: Rows, signature: Float[Tensor, "T _"]) -> Float64[Tensor, "..."]:
-    """Share of E's centred variance inside `span(signature)`; chance is rank / (T - 1).
-
-    >>> x = torch.tensor([[1.0], [2.0], [3.0]])
-    >>> round(float(variance_share(x, 5 - 2 * x)), 6)
-    1.0
-    """
+    """Share of E's centred variance inside `span(signature)`; chance is rank / (T - 1)."""
     rows = E.double() - E.double().mean(-2, keepdim=True)
     inside = span(signature).T @ rows
     return (inside**2).sum((-1, -2)) / (rows**2).sum((-1, -2))
@@ -133,12 +128,7 @@ def project(E: Rows, signatures: Sequence[Float[Tensor, "T _"]]) -> Rows:
 
 
 def best_order(E: Rows, signatures: Sequence[Float[Tensor, "T _"]]) -> Int64[Tensor, "..."]:
-    """The order whose centred Gram agrees best with E's; -1, none, when that is below `LEAST`.
-
-    >>> a, b = torch.eye(4)[[0, 0, 1, 1]], torch.eye(4)[[0, 1, 0, 1]]
-    >>> int(best_order(b, [a, b]))
-    1
-    """
+    """The order whose centred Gram agrees best with E's; -1, none, when that is below `LEAST`."""
     gram = cosine_gram(E, centred=True)
     scores = torch.stack([alignment(gram, cosine_gram(s, centred=True)) for s in signatures])
     value, order = scores.nan_to_num(-1).max(0)

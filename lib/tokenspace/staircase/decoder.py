@@ -43,12 +43,7 @@ class DecoderShape:
 
 
 class Decoder(nn.Module):
-    """logits = U norm(blocks(E x)), drawn from `seed`.
-
-    >>> model = Decoder(DecoderShape(50, layers=1, d=8, heads=2, width=12, length=6))
-    >>> model(torch.tensor([[3, 1, 4]])).shape
-    torch.Size([1, 3, 50])
-    """
+    """logits = U norm(blocks(E x)), drawn from `seed`."""
 
     def __init__(self, shape: DecoderShape, seed: int = 0) -> None:
         super().__init__()
@@ -58,6 +53,7 @@ class Decoder(nn.Module):
             Block(d, shape.heads, norm=nn.RMSNorm, mlp=SwiGLU(d, shape.width), causal=True)
             for _ in range(shape.layers)
         )
+        self.layers = cast(list[Block], list(self.blocks))
         self.norm = nn.RMSNorm(shape.d)
         self.U = nn.Linear(shape.d, shape.vocabulary, bias=False)
         generator = torch.Generator().manual_seed(seed)
@@ -66,16 +62,8 @@ class Decoder(nn.Module):
                 drawn = torch.randn(matrix.shape, generator=generator)
                 matrix.data = drawn * matrix.shape[1] ** -shape.gamma
 
-    @property
-    def layers(self) -> list[Block]:
-        """The blocks, first to last."""
-        return cast(list[Block], list(self.blocks))
-
     def forward(self, tokens: Int64[Tensor, "B L"]) -> Float[Tensor, "B L V"]:
-        """Logits of the next token at every position.
-
-        Raises `ParameterError` for more tokens than the decoder's length.
-        """
+        """Logits of the next token at every position; refuses more tokens than `length`."""
         return self.U(self.norm(self.blocks(self._embed(tokens))))
 
     @torch.no_grad()
@@ -112,8 +100,7 @@ class Decoder(nn.Module):
 class DecoderSettings(training.Settings):
     """How a decoder is trained: the paper's ratios .03 and .1 of warm-up and last rate.
 
-    A cosine between them is our reading. The paper: peak 2.5e-4, batch 256; its weight decay is not
-    stated.
+    A cosine between them is our reading. The paper: peak 2.5e-4, batch 256, no word of decay.
     """
 
     lr: float = 2.5e-4
@@ -198,4 +185,4 @@ def pretrain(
         return {"loss": loss(step)[None], **watch(model)}
 
     names = str(model.shape), named(tokens)
-    return training.follow(model, loss, log, settings, names, checkpoint=checkpoint)
+    return training.follow(model, loss, log, settings, names, checkpoint)

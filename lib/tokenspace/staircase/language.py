@@ -13,34 +13,30 @@ from pathlib import Path
 import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
+from torch.nn.functional import silu
 
 from tokenspace.errors import ParameterError
 from tokenspace.nn.checkpoint import named
 from tokenspace.nn.seeds import draw_windows, step_generator
-from tokenspace.staircase.models import Params, Shapes, Stacked, activation, linear, rows_of
+from tokenspace.staircase.models import Params, Shapes, Stacked, linear, rows_of
 from tokenspace.staircase.text import even_windows, n_gram_codes, refuse_text
 from tokenspace.staircase.text_signatures import n_gram_law
-from tokenspace.staircase.training import Callback, History, Settings, train_runs
+from tokenspace.staircase.training import Callback, History, Settings, follow, stacked
+
+Windows = Int64[Tensor, "R B L"]
 
 
 @dataclass(frozen=True)
 class CharGPT(Stacked):
-    """h = E + P; h += O [heads of softmax(Q h · K h) V h]; h += W2 σ(W1 h); logits U h.
-
-    >>> model = CharGPT(5, length=3, d=8, width=8, heads=2)
-    >>> model(model.init([0.8], [0, 1]), torch.tensor([[[0, 1, 2]]] * 2)).shape
-    torch.Size([2, 1, 3, 5])
-    """
+    """h = E + P; h += O [heads of softmax(Q h · K h) V h]; h += W2 silu(W1 h); logits U h."""
 
     vocabulary: int
     length: int = 8
     d: int = 64
     width: int = 128
     heads: int = 4
-    activation: str = "silu"
 
     def __post_init__(self) -> None:
-        activation(self.activation)
         if self.d % self.heads:
             raise ParameterError(f"d = {self.d} doesn't divide into {self.heads} heads.")
 
@@ -51,19 +47,16 @@ class CharGPT(Stacked):
         ffn = {"W1": (m, d, d), "W2": (d, m, m)}
         return {"E": (V, d, d), "P": (self.length, d, d), **heads, **ffn, "U": (V, d, d)}
 
-    def attention(
-        self, params: Params, windows: Int64[Tensor, "R B L"]
-    ) -> Float[Tensor, "R B H L L"]:
+    def attention(self, params: Params, windows: Windows) -> Float[Tensor, "R B H L L"]:
         """Causal attention weights of each head."""
         return self._attend(params, self._stream(params, windows))
 
-    def __call__(self, params: Params, windows: Int64[Tensor, "R B L"]) -> Float[Tensor, "R B L V"]:
+    def __call__(self, params: Params, windows: Windows) -> Float[Tensor, "R B L V"]:
         """Logits of the next token at every position of windows of at most `length` tokens."""
         h = self._stream(params, windows)
         mixed = self._attend(params, h) @ self._split(h, params["V"])  # (R, B, H, L, d / H)
         h = h + linear(mixed.transpose(2, 3).flatten(3), params["O"])  # (R, B, L, d)
-        inner = activation(self.activation)(linear(h, params["W1"]))
-        h = h + linear(inner, params["W2"])
+        h = h + linear(silu(linear(h, params["W1"])), params["W2"])
         return linear(h, params["U"])
 
     def _stream(self, params: Params, windows: Tensor) -> Tensor:
@@ -109,8 +102,9 @@ def train_text(
             f"1 to {model.length + 1}."
         )
     R, n = texts.shape
-    seeds, batch = settings.seeds_of(R), settings.batch
-    if len(params["E"]) != R or batch is None:
+    settings, runs, batch = settings.of(params), stacked(params, device), settings.batch
+    live, seeds = dict(runs.items()), settings.seeds or []
+    if len(seeds) != R or batch is None:
         raise ParameterError(
             f"{R} texts, {len(params['E'])} runs, batch = {batch}: a text a run, and the number of "
             "windows that a step draws."
@@ -127,21 +121,20 @@ def train_text(
         ]
         return torch.stack(drawn).to(device)
 
-    def loss(step: int, params: Params) -> Float[Tensor, " R"]:
+    def loss(step: int) -> Float[Tensor, " R"]:
         drawn = windows(step)
-        return _next_loss(model(params, drawn[..., :-1]), drawn)
+        return _next_loss(model(live, drawn[..., :-1]), drawn)
 
-    def log(step: int, params: Params) -> dict[str, Tensor]:
-        logits = model(params, seen[..., :-1])
-        found = {"loss": _next_loss(logits, seen).double(), "E": params["E"].clone()}
+    def log(step: int) -> dict[str, Tensor]:
+        logits = model(live, seen[..., :-1])
+        found = {"loss": _next_loss(logits, seen).double(), "E": live["E"].clone()}
         if laws:
             kl = [_kl(logits[:, :, -1], seen[..., :-1], law) for law in laws]
             found["kl"] = torch.stack(kl, dim=-1)
-        return found | (callback(step, params) if callback else {})
+        return found | (callback(step, live) if callback else {})
 
     data = f"{[named(text) for text in texts]} n_grams {list(n_grams)} watched {watched}"
-    names = str(model), data
-    return train_runs(loss, params, log, settings, names, checkpoint=checkpoint, device=device)
+    return follow(runs, loss, log, settings, (str(model), data), checkpoint)
 
 
 def _next_loss(logits: Tensor, windows: Tensor) -> Float[Tensor, " R"]:

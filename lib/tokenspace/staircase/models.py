@@ -9,6 +9,7 @@ Two gradients are written out where torch's own are slow.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import torch
@@ -32,21 +33,8 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
 }
 
 
-def activation(name: str) -> Callable[[Tensor], Tensor]:
-    """σ by name: relu, gelu, silu, tanh, linear, or a monomial "z^K"."""
-    return _sigma(name)[0]
-
-
-def derivatives(name: str) -> tuple[float, ...]:
-    """s_j = σ^(j)(0), j = 0..3.
-
-    >>> derivatives("z^2"), derivatives("silu")
-    ((0.0, 0.0, 2.0, 0.0), (0.0, 0.5, 0.5, 0.0))
-    """
-    return _sigma(name)[1]
-
-
-def _sigma(name: str) -> tuple[Callable[[Tensor], Tensor], tuple[float, ...]]:
+def activation(name: str) -> tuple[Callable[[Tensor], Tensor], tuple[float, ...]]:
+    """σ and its derivatives s_0..s_3 at zero: relu, gelu, silu, tanh, linear, or "z^K"."""
     if name in ACTIVATIONS:
         return ACTIVATIONS[name]
     if name[:2] != "z^" or not name[2:].isdigit() or int(name[2:]) < 1:
@@ -55,11 +43,6 @@ def _sigma(name: str) -> tuple[Callable[[Tensor], Tensor], tuple[float, ...]]:
     power = int(name[2:])
     at_zero = (float(math.factorial(j)) if j == power else 0.0 for j in range(4))
     return lambda z: z**power, tuple(at_zero)
-
-
-def runs(gammas: Sequence[float], seeds: Sequence[int]) -> list[tuple[float, int]]:
-    """(γ, seed) of each run along the leading axis: γ outermost."""
-    return [(float(gamma), int(seed)) for gamma in gammas for seed in seeds]
 
 
 class Stacked:
@@ -72,7 +55,7 @@ class Stacked:
     def init(
         self, gammas: Sequence[float], seeds: Sequence[int], dtype: torch.dtype = torch.float32
     ) -> Params:
-        """Parameters of runs γ × seeds, each matrix N(0, d_in^(-2γ)), stacked along axis 0.
+        """Parameters of runs γ × seeds, γ outermost, each matrix N(0, d_in^(-2γ)), along axis 0.
 
         Drawn in float64, run after run. Raises `ParameterError` for γ not above 0, or for no run.
         """
@@ -83,7 +66,7 @@ class Stacked:
                 f"needs γ > 0 (small above 0.5), and at least one γ and one seed."
             )
         stacks: dict[str, list[Tensor]] = {name: [] for name in self.shapes()}
-        for gamma, seed in runs(gammas, seeds):
+        for gamma, seed in product(gammas, seeds):
             g = torch.Generator().manual_seed(seed)
             for name, (rows, columns, d_in) in self.shapes().items():
                 z = torch.randn(rows, columns, generator=g, dtype=torch.float64)
@@ -125,8 +108,8 @@ class FFN(Stacked):
 
     def __call__(self, params: Params, sequences: Sequences) -> Float[Tensor, "R N K"]:
         """Logits."""
-        sums = sum_rows(self.rows(params), sequences)
-        return read_out(activation(self.activation)(sums), params["U"])
+        sigma, _ = activation(self.activation)
+        return read_out(sigma(sum_rows(self.rows(params), sequences)), params["U"])
 
 
 @dataclass(frozen=True)

@@ -40,13 +40,7 @@ class Snapshots:
 
 
 def revisions(points: int = 24) -> list[int]:
-    """About `points` of Pythia's 154 steps, even in the logarithm, with 0 and the last.
-
-    Step n is the Hub's revision "step<n>".
-
-    >>> revisions(6)
-    [0, 1, 16, 512, 7000, 143000]
-    """
+    """About `points` of Pythia's 154 steps, even in the logarithm, with 0 and the last."""
     if points < 3:
         raise ParameterError(f"points = {points}: 0, 1 and the last make 3 or more.")
     logs = torch.tensor(STEPS[1:], dtype=torch.float64).log()
@@ -88,17 +82,14 @@ def read_snapshots(
 
 
 def next_token_alignment(
-    snapshots: Snapshots,
-    ids: Int64[Tensor, " T"],
-    signature: Float64[Tensor, "T features"],
-    centred: bool = False,
+    snapshots: Snapshots, ids: Int64[Tensor, " T"], signature: Float64[Tensor, "T features"]
 ) -> Float64[Tensor, " S"]:
     """ρ_next at each step: Pearson of cosines of the rows `ids` with those of their signature.
 
     `ids` and `signature` come from `most_frequent` and `followers`, on a text in the model's own
     tokens. Raises `ParameterError` for an id that the tables have no row for.
     """
-    wanted, found = cosine_gram(signature, centred), []
+    wanted, found = cosine_gram(signature), []
     for table in snapshots.tables:
         n = len(table.rows)
         if len(ids) < 3 or int(ids.min()) < 0 or int(ids.max()) >= n:
@@ -106,7 +97,7 @@ def next_token_alignment(
                 f"{len(ids)} ids for tables of {n:,} rows: give 3 or more, from 0 to {n - 1:,}; "
                 f"larger ones come from another model's tokenizer."
             )
-        found.append(float(alignment(cosine_gram(table.rows[ids], centred), wanted)))
+        found.append(float(alignment(cosine_gram(table.rows[ids]), wanted)))
     return torch.tensor(found, dtype=torch.float64)
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from tokenspace.errors import ParameterError
 from tokenspace.staircase.tasks import Task
 
-LARGEST = 2**27  # entries of one signature, 1 GiB
+LARGEST = 2**27  # entries of one signature or table of counts, 1 GiB
 
 
 def label_ids(task: Task) -> Int64[Tensor, " K"]:
@@ -34,15 +34,9 @@ def signature_tensor(task: Task, order: int) -> Float64[Tensor, "T K *contexts"]
     """φ^{y;m} with its axes kept: target, label, m contexts. Every row sums to 1 (Lemma 1).
 
     Raises `ParameterError` for an order above L - 1 and for a target that never occurs.
-
-    >>> from tokenspace.staircase import arithmetic
-    >>> signature_tensor(arithmetic("add", 2), 1)[0].tolist()  # 1: (2, with 1), (3, with 2)
-    [[0.5, 0.0], [0.0, 0.5], [0.0, 0.0]]
     """
     _check_order(task, order)
-    labels = task.labels[:, label_ids(task)]
-    places = [(p[0], p[1:]) for p in permutations(range(task.length), order + 1)]
-    return _joint(task, labels, places, context_ids(task))
+    return _joint(task, [(p[0], p[1:]) for p in permutations(range(task.length), order + 1)])
 
 
 def label_signature(task: Task, order: int) -> Float64[Tensor, "T features"]:
@@ -58,15 +52,14 @@ def pure(task: Task, order: int) -> Float64[Tensor, "T features"]:
     targets. Ours.
     """
     _check_order(task, order)
-    labels, tokens = task.labels[:, label_ids(task)], context_ids(task)
     # Context places are counted without the target's own: slot s of a target at i.
     slots = [[j for j in range(task.length) if j != i] for i in range(task.length)]
     parts = []
     for J in combinations(range(task.length - 1), order):
         places = [(i, tuple(slots[i][s] for s in J)) for i in range(task.length)]
-        part = _joint(task, labels, places, tokens)  # (T, K, C, ..., C), P(y, c_J | v)
+        part = _joint(task, places)  # (T, K, C, ..., C), P(y, c_J | v)
         for axis, s in enumerate(J, start=2):  # less what holds without the context at s
-            law = _context_law(task, [(i, slots[i][s]) for i in range(task.length)], tokens)
+            law = _context_law(task, [(i, slots[i][s]) for i in range(task.length)])
             law = law.reshape(-1, *[1] * (order + 1 - axis))  # (C, 1, ..., 1) along `axis`
             part = part - part.sum(axis, keepdim=True) * law
         parts.append(part.flatten(1))  # (T, K C^order)
@@ -97,12 +90,10 @@ def _check_order(task: Task, order: int) -> None:
 
 
 def _joint(
-    task: Task,
-    labels: Float64[Tensor, "N K"],
-    places: list[tuple[int, tuple[int, ...]]],
-    tokens: Int64[Tensor, " C"],
+    task: Task, places: list[tuple[int, tuple[int, ...]]]
 ) -> Float64[Tensor, "T K *contexts"]:
     """P(y, x_J | x_I = α) averaged over places (I, J), weighted by how often α stands at I."""
+    labels, tokens = task.labels[:, label_ids(task)], context_ids(task)
     T, C, order = len(task.targets), len(tokens), len(places[0][1])
     target, context = (place_of(ids, task.vocabulary) for ids in (task.targets, tokens))
     rows = torch.zeros(T * C**order, labels.shape[1], dtype=torch.float64)
@@ -125,22 +116,16 @@ def _joint(
 
 
 def place_of(ids: Int64[Tensor, " n"], V: int, missing: int = -1) -> Int64[Tensor, " V"]:
-    """Where each of V tokens stands among `ids`; `missing` for one that doesn't.
-
-    >>> place_of(torch.tensor([3, 1]), 4).tolist()
-    [-1, 1, -1, 0]
-    """
+    """Where each of V tokens stands among `ids`; `missing` for one that doesn't."""
     place = torch.full((V,), missing)
     place[ids] = torch.arange(len(ids))
     return place
 
 
-def _context_law(
-    task: Task, places: list[tuple[int, int]], tokens: Int64[Tensor, " C"]
-) -> Float64[Tensor, " C"]:
+def _context_law(task: Task, places: list[tuple[int, int]]) -> Float64[Tensor, " C"]:
     """P(x_j = c) beside a target at i, averaged over the places (i, j)."""
     law = torch.zeros(task.vocabulary, dtype=torch.float64)
     for i, j in places:
         here = torch.isin(task.sequences[:, i], task.targets)
         law.index_add_(0, task.sequences[here, j], task.weights[here])
-    return law[tokens] / law.sum()
+    return law[context_ids(task)] / law.sum()

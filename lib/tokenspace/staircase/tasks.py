@@ -55,6 +55,11 @@ class Task:
         zeros = torch.zeros(len(self.sequences), self.vocabulary, dtype=torch.float64)
         return zeros.scatter_add_(1, self.sequences, torch.ones_like(self.sequences).double())
 
+    @property
+    def rate(self) -> Float64[Tensor, " T"]:
+        """L r_α = E[N_α] of the targets."""
+        return self.weights @ self.counts[:, self.targets]
+
     def merged(self) -> "Task":
         """One row a multiset; raises `ParameterError` when the label depends on positions."""
         if self.ordered:
@@ -70,10 +75,8 @@ def best_loss(task: Task, known: Int64[Tensor, "N features"]) -> float:
     return float(weights @ torch.special.entr(labels).sum(1))
 
 
-def _grouped(
-    task: Task, group: Int64[Tensor, " N"]
-) -> tuple[Float64[Tensor, "G K"], Float64[Tensor, " G"]]:
-    """P(y | group) and P(group), for rows put into G groups."""
+def _grouped(task: Task, group: Int64[Tensor, " N"]) -> tuple[Tensor, Tensor]:
+    """P(y | group), (G, K), and P(group), (G,), for rows put into G groups."""
     size = int(group.max()) + 1
     weights = torch.zeros(size, dtype=torch.float64).index_add_(0, group, task.weights)
     labels = torch.zeros(size, task.labels.shape[1], dtype=torch.float64)
@@ -132,11 +135,7 @@ def parity(rows: int = 10_000, seed: int = 0) -> Task:
 
 
 def minmax(N: int) -> Task:
-    """(c, x1, x2), x in {1..N}: c = N+1 asks for the larger, c = N+2 for the smaller.
-
-    >>> minmax(2).labels.argmax(1).tolist()
-    [1, 2, 2, 2, 1, 1, 1, 2]
-    """
+    """(c, x1, x2), x in {1..N}: c = N+1 asks for the larger, c = N+2 for the smaller."""
     rows = torch.cartesian_prod(torch.arange(N + 1, N + 3), *[torch.arange(1, N + 1)] * 2)
     c, a, b = rows.T
     y = torch.where(c == N + 1, torch.maximum(a, b), torch.minimum(a, b))
@@ -160,9 +159,6 @@ def factorial(
 
     The blocks of `BLOCKS` are mixed in proportion to `weights`; a dropped or weightless block has
     no labels. Tokens: v = q^2 a + q b + c, then c1, then c2, so that a sum knows the place.
-
-    >>> factorial().labels.shape
-    torch.Size([243, 15])
     """
     unknown = [name for name in drop if name not in BLOCKS]
     if unknown or len(weights) != len(BLOCKS) or min(weights) < 0:

@@ -16,6 +16,7 @@ from tokenspace.errors import ParameterError
 from tokenspace.sources import load_tokenizer
 
 Tokens = Int64[Tensor, " n"]  # of a text
+Texts = Int64[Tensor, "*batch n"]
 REST = "\ufffd"  # stands for the characters too rare to have a token
 
 
@@ -28,7 +29,7 @@ def characters(text: str, size: int = 32) -> tuple[Tokens, list[str]]:
     >>> tokens.tolist(), symbols
     ([0, 1, 1, 0, 2, 3, 0, 1], ['a', 'b', ' ', '?'])
     """
-    squeezed = _squeezed(text)
+    squeezed = " ".join(text.lower().split())
     common = sorted(Counter(squeezed).items(), key=lambda item: -item[1])
     if not 2 <= size <= len(common) + 1:
         raise ParameterError(
@@ -48,18 +49,15 @@ def bpe(text: str, size: int = 200) -> tuple[Tokens, list[str]]:
     the order of their counts. Raises `ParameterError` for more symbols than the text's pairs
     support, each seen twice or more.
     """
-    squeezed = _squeezed(text)
+    squeezed = " ".join(text.lower().split())
     if size < 4:
         raise ParameterError(f"vocabulary of {size}: byte pairs take 4 or more.")
     tokenizer = Tokenizer(models.BPE(unk_token=REST))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(" ?[^ ]+"), "isolated")
     trainer = trainers.BpeTrainer(
-        vocab_size=size,
-        min_frequency=2,
-        limit_alphabet=size // 2,
-        special_tokens=[REST],
+        vocab_size=size, min_frequency=2, limit_alphabet=size // 2, special_tokens=[REST],
         show_progress=False,
-    )
+    )  # fmt: skip
     tokenizer.train_from_iterator([squeezed], trainer)
     found = tokenizer.get_vocab_size()
     if found < size:
@@ -103,31 +101,23 @@ def clone(tokens: Tokens, n: int, seed: int = 0) -> Tokens:
             f"n = {n}, {len(tokens)} tokens: a clone keeps n-grams with n >= 2 of a text that long."
         )
     V = int(tokens.max()) + 1
-    code = n_gram_codes(torch.cat([tokens, tokens[: n - 1]]), n, V)
-    context = code // V  # the code of the first n - 1 tokens
-    following = (code[context.argsort(stable=True)] % V).tolist()  # grouped by context
-    states, times = context.unique(return_counts=True)
-    first, many = (times.cumsum(0) - times).tolist(), times.tolist()  # where a group begins
-    place = {state: i for i, state in enumerate(states.tolist())}
+    codes = n_gram_codes(torch.cat([tokens, tokens[: n - 1]]), n, V).tolist()
+    following: dict[int, list[int]] = {}  # by the code of the first n - 1 tokens
+    for code in codes:
+        following.setdefault(code // V, []).append(code % V)
     rng = np.random.default_rng(seed)
     draws = rng.random(len(tokens)).tolist()
-    state = int(context[int(rng.integers(len(tokens)))])
+    state = codes[int(rng.integers(len(tokens)))] // V
     out = []
     for u in draws:
-        i = place[state]
-        out.append(following[first[i] + int(u * many[i])])
+        choices = following[state]
+        out.append(choices[int(u * len(choices))])
         state = (state * V + out[-1]) % V ** (n - 1)
     return torch.tensor(out)
 
 
-def n_gram_codes(
-    tokens: Int64[Tensor, "*batch n"], n: int, V: int
-) -> Int64[Tensor, "*batch count"]:
-    """Each n-gram as one number in base V, its first token the highest digit.
-
-    >>> n_gram_codes(torch.tensor([1, 0, 2]), 2, 10).tolist()
-    [10, 2]
-    """
+def n_gram_codes(tokens: Texts, n: int, V: int) -> Int64[Tensor, "*batch count"]:
+    """Each n-gram as one number in base V, its first token the highest digit."""
     count = tokens.shape[-1] - n + 1
     code = tokens.new_zeros(*tokens.shape[:-1], count)
     for j in range(n):
@@ -135,15 +125,13 @@ def n_gram_codes(
     return code
 
 
-def even_windows(
-    tokens: Int64[Tensor, "*batch n"], width: int, count: int
-) -> Int64[Tensor, "*batch count width"]:
+def even_windows(tokens: Texts, width: int, count: int) -> Int64[Tensor, "*batch count width"]:
     """`count` windows of `width` tokens, the first at the text's beginning, the last at its end."""
     first = torch.linspace(0, tokens.shape[-1] - width, count).long()
     return tokens[..., first[:, None] + torch.arange(width)]
 
 
-def refuse_text(tokens: Int64[Tensor, "*batch n"], length: int, V: int) -> None:
+def refuse_text(tokens: Texts, length: int, V: int) -> None:
     """Raises `ParameterError` for texts shorter than a window, or with tokens beyond V."""
     n = tokens.shape[-1]
     low, high = (int(tokens.min()), int(tokens.max())) if n else (0, 0)
@@ -152,8 +140,3 @@ def refuse_text(tokens: Int64[Tensor, "*batch n"], length: int, V: int) -> None:
             f"texts of {n:,} tokens, {low} to {high}: needs at least {length + 2} tokens for "
             f"windows of {length}, all below the vocabulary of {V}."
         )
-
-
-def _squeezed(text: str) -> str:
-    """Lower-cased, all white space one blank."""
-    return " ".join(text.lower().split())

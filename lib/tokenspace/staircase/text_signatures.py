@@ -9,10 +9,10 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase.signatures import place_of
+from tokenspace.staircase.signatures import LARGEST, place_of
 from tokenspace.staircase.text import Tokens, n_gram_codes
 
-LARGEST = 2**27  # entries of a table of counts, 1 GiB
+Windows = Int64[Tensor, "B L"]
 
 
 def n_gram_counts(tokens: Tokens, n: int, V: int) -> Float64[Tensor, "*V"]:
@@ -93,9 +93,6 @@ def followers(
     """φ^nt of `ids` alone: P(x_{s+1} = ν | x_s = α), a column a ν that ever follows one of them.
 
     With `below`, given that ν < `below`. Zeros for an α that nothing follows.
-
-    >>> followers(torch.tensor([3, 1, 3, 1, 3, 2]), torch.tensor([3])).tolist()  # 1, 1, 2
-    [[0.666..., 0.333...]]
     """
     place = place_of(ids, int(torch.cat([tokens, ids]).max()) + 1)
     at, after = place[tokens[:-1]], tokens[1:]
@@ -107,7 +104,7 @@ def followers(
     return shares / shares.sum(1, keepdim=True).clamp_min(1)
 
 
-def prefix_bag_signature(windows: Int64[Tensor, "B L"], V: int) -> Float64[Tensor, "V V V"]:
+def prefix_bag_signature(windows: Windows, V: int) -> Float64[Tensor, "V V V"]:
     """φ(α, ν, β) = P(x_{s+1} = ν, β anywhere in X_{<s} | x_s = α): presence only, s < L."""
     if windows.shape[1] < 2 or V**3 > LARGEST:
         raise ParameterError(
@@ -126,10 +123,7 @@ def prefix_bag_signature(windows: Int64[Tensor, "B L"], V: int) -> Float64[Tenso
 
 
 def attention_path_signature(
-    attention: Float[Tensor, "B L L"],
-    tokens: Int64[Tensor, "B L"],
-    labels: Int64[Tensor, "B L"],
-    V: int,
+    attention: Float[Tensor, "B L L"], tokens: Windows, labels: Windows, V: int
 ) -> Float64[Tensor, "V V"]:
     """φ^attn_α(ν) = E[A_{s,I} 1{x_{s+1} = ν} | x_I = α], I uniform in 1..s; A the heads' mean.
 

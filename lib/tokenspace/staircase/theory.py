@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from tokenspace.errors import ParameterError
-from tokenspace.staircase.models import FFN, Attention, Model, Params, activation, derivatives
+from tokenspace.staircase.models import FFN, Attention, Model, Params, activation
 from tokenspace.staircase.signatures import context_ids, label_ids, signature_tensor
 from tokenspace.staircase.tasks import Task
 from tokenspace.staircase.training import cross_entropy, refuse_misfit
@@ -22,7 +22,7 @@ from tokenspace.staircase.training import cross_entropy, refuse_misfit
 Rows = Float[Tensor, "*R T d"]  # one row a target
 
 
-def velocity(model: Model, params: Params, task: Task) -> Float[Tensor, "R T d"]:
+def velocity(model: Model, params: Params, task: Task) -> Rows:
     """Ė = -∂(cross entropy)/∂E of the targets, by autograd: the oracle of all that follows."""
     refuse_misfit(model, task)
     E = params["E"].detach().requires_grad_()
@@ -43,7 +43,7 @@ def uniform(task: Task) -> Task:
     return replace(task, labels=torch.full_like(task.labels, 1 / task.labels.shape[1]), blocks={})
 
 
-def order_terms(model: FFN, params: Params, task: Task) -> list[Float[Tensor, "R T d"]]:
+def order_terms(model: FFN, params: Params, task: Task) -> list[Rows]:
     """Theorem 1: the label part Ė^y by order m = 0..L-1; the terms sum to it, at any time.
 
     Term m is L r_α binom(L-1, m) Σ φ^{y;m}_α(ν, β) U_ν ⊙ Δ_β σ'(E_α), Δ the m-fold difference
@@ -53,10 +53,9 @@ def order_terms(model: FFN, params: Params, task: Task) -> list[Float[Tensor, "R
     """
     H = model.rows(params)
     U = params["U"][:, label_ids(task)]  # (R, K, h)
-    rate = _rate(task).to(H.dtype)
+    rate = task.rate.to(H.dtype)[:, None]
     contexts = H[:, context_ids(task)]
-    R, C, h = contexts.shape
-    T = len(task.targets)
+    (R, C, h), T = contexts.shape, len(task.targets)
     terms = []
     for m in range(task.length):
         phi = signature_tensor(task, m).to(H.dtype).reshape(T, -1, C**m)  # (T, K, C^m)
@@ -72,11 +71,11 @@ def order_terms(model: FFN, params: Params, task: Task) -> list[Float[Tensor, "R
                 change = change + (-1) ** (m - size) * slope(model.activation, z)
         change = change.reshape(R, T, -1, h)  # (R, T, C^m, h)
         term = math.comb(task.length - 1, m) * (pushed * change).sum(2)  # (R, T, h)
-        terms.append(_back(model, params, rate[:, None] * term))
+        terms.append(_back(model, params, rate * term))
     return terms
 
 
-def lowest_degree(model: FFN, params: Params, task: Task, order: int) -> Float[Tensor, "R T d"]:
+def lowest_degree(model: FFN, params: Params, task: Task, order: int) -> Rows:
     """Ours: the part of Ė of degree `order` (0 or 1) in E, E small. Warns when σ''(0) = 0.
 
     0: s1 L r W^T U^T (φ⁰ - 1/K). 1: s2 L r Σ_c W^T [W E_c ⊙ U^T (P(y, c|v) - P(c|v)/K)]
@@ -86,8 +85,8 @@ def lowest_degree(model: FFN, params: Params, task: Task, order: int) -> Float[T
         raise ParameterError(f"order = {order}: the lowest-degree form is written for 0 and 1.")
     H, U = model.rows(params), params["U"]
     K = U.shape[1]
-    _, s1, s2, _ = derivatives(model.activation)
-    rate = _rate(task).to(H.dtype)[:, None]
+    _, (_, s1, s2, _) = activation(model.activation)
+    rate = task.rate.to(H.dtype)[:, None]
     zero = torch.einsum("tk,rkh->rth", _residual(task, 0, K, H.dtype), U)  # (R, T, h)
     if order == 0:
         return _back(model, params, s1 * rate * zero)
@@ -109,9 +108,7 @@ def lowest_degree(model: FFN, params: Params, task: Task, order: int) -> Float[T
     return _back(model, params, rate * (s2 * labels - s1**2 * softmax))
 
 
-def attention_terms(
-    model: Attention, params: Params, task: Task
-) -> dict[str, Float[Tensor, "R T d"]]:
+def attention_terms(model: Attention, params: Params, task: Task) -> dict[str, Rows]:
     """Theorem 3 with exact scores: what E_α receives as value, key and query; they sum to Ė.
 
     With a residual stream it receives also directly, as the last token.
@@ -150,7 +147,7 @@ def slope(name: str, z: Tensor) -> Tensor:
     """σ'(z), elementwise."""
     with torch.enable_grad():
         at = z.detach().requires_grad_()
-        return torch.autograd.grad(activation(name)(at).sum(), at)[0]
+        return torch.autograd.grad(activation(name)[0](at).sum(), at)[0]
 
 
 def cosine(A: Rows, B: Rows, centred: bool = False) -> Float[Tensor, "*R"]:
@@ -159,11 +156,7 @@ def cosine(A: Rows, B: Rows, centred: bool = False) -> Float[Tensor, "*R"]:
 
 
 def relative_error(found: Rows, exact: Rows, centred: bool = False) -> Float[Tensor, "*R"]:
-    """‖found - exact‖ / ‖exact‖, of rows less their mean when `centred`.
-
-    >>> round(float(relative_error(1.5 * torch.eye(2), torch.eye(2))), 5)
-    0.5
-    """
+    """‖found - exact‖ / ‖exact‖, of rows less their mean when `centred`."""
     wanted = _flat(exact, centred)
     return (_flat(found, centred) - wanted).norm(dim=-1) / wanted.norm(dim=-1)
 
@@ -174,11 +167,6 @@ def _flat(rows: Rows, centred: bool) -> Float[Tensor, "*R numbers"]:
 
 def _back(model: FFN, params: Params, rows: Tensor) -> Tensor:
     return rows if model.width is None else rows @ params["W"]
-
-
-def _rate(task: Task) -> Tensor:
-    """L r_α = E[N_α]."""
-    return task.weights @ task.counts[:, task.targets]
 
 
 def _residual(task: Task, order: int, K: int, dtype: torch.dtype) -> Tensor:

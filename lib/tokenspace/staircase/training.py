@@ -6,11 +6,10 @@ elementwise, so each run's update is its own too. A step counts updates: step 0 
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
@@ -41,14 +40,23 @@ class Settings(common.Settings):
     batch: int | None = None
     seeds: Sequence[int] | None = None
     logged: Sequence[int] | None = None
-    freeze: Mapping[str, int | Int64[Tensor, " R"]] = field(default_factory=dict)
+    freeze: Mapping[str, int | Sequence[int] | Int64[Tensor, " R"]] = field(default_factory=dict)
 
-    def seeds_of(self, R: int) -> list[int]:
-        """A seed of each run's batches."""
-        found = list(range(R)) if self.seeds is None else list(self.seeds)
-        if len(found) != R:
-            raise ParameterError(f"{len(found)} seeds for {R} runs: a seed a run.")
-        return found
+    def of(self, params: Params) -> "Settings":
+        """These settings with a seed and a step of freezing for each run; refuses other numbers."""
+        R = len(params["E"])
+        seeds = list(range(R)) if self.seeds is None else list(self.seeds)
+        if len(seeds) != R:
+            raise ParameterError(f"{len(seeds)} seeds for {R} runs: a seed a run.")
+        unknown = [name for name in self.freeze if name not in params]
+        if unknown:
+            raise ParameterError(f"can't freeze {unknown}: the model has {', '.join(params)}.")
+        steps = {name: torch.as_tensor(at) for name, at in self.freeze.items()}
+        for name, at in steps.items():
+            if at.shape not in ((), (R,)):
+                raise ParameterError(f"freeze[{name!r}]: shape {tuple(at.shape)}; one step a run.")
+        freeze = {name: at.expand(R).tolist() for name, at in steps.items()}
+        return replace(self, seeds=seeds, freeze=freeze)
 
 
 @dataclass(frozen=True)
@@ -114,75 +122,42 @@ def train(
 
     `settings.batch` rows are the next ones of an endless chain of permutations: an epoch is
     N/batch steps. Logs loss, accuracy, target rows of E, normalized cross entropy of each block.
-    Raises `ParameterError` for a model of other sizes than the task's, and as `train_runs` does.
+    Raises `ParameterError` for a model of other sizes than the task's, and as `follow` does.
     """
     refuse_misfit(model, task)
-    dtype, batch = params["E"].dtype, settings.batch
+    settings, runs = settings.of(params), stacked(params, device)
+    live, dtype, batch = dict(runs.items()), params["E"].dtype, settings.batch
     x, targets = task.sequences.to(device), task.targets.to(device)
     weights = task.weights.to(dtype).to(device)
     exact = task.weights.to(device)
     q = task.labels.to(device, dtype).mT.contiguous().mT  # stored as the logits are
-    rows = _rows(len(x), batch, settings.seeds_of(len(params["E"])))
+    rows = _rows(len(x), batch, settings.seeds or [])
 
-    def loss(step: int, params: Params) -> Float[Tensor, " R"]:
+    def loss(step: int) -> Float[Tensor, " R"]:
         if batch is None:
-            return cross_entropy(model(params, x), q) @ weights
+            return cross_entropy(model(live, x), q) @ weights
         at = rows(step).to(device)
-        found = cross_entropy(model(params, x[at]), q[at])
+        found = cross_entropy(model(live, x[at]), q[at])
         return (found * weights[at]).sum(1) * (len(x) / batch)
 
-    def log(step: int, params: Params) -> dict[str, Tensor]:
-        logits = model(params, x)
+    def log(step: int) -> dict[str, Tensor]:
+        logits = model(live, x)
         found = {
             "loss": cross_entropy(logits, q).double() @ exact,
             "accuracy": (logits.argmax(-1) == q.argmax(-1)).double() @ exact,
-            "E": params["E"][:, targets].clone(),
+            "E": live["E"][:, targets].clone(),
         }
         if task.blocks:
             found["blocks"] = block_losses(logits, q, exact, task.blocks)
-        return found | (callback(step, params) if callback else {})
+        return found | (callback(step, live) if callback else {})
 
     content = named(task.sequences, task.labels, task.weights, targets)
-    names = str(model), f"{task.name} {content}"
-    return train_runs(loss, params, log, settings, names, checkpoint=checkpoint, device=device)
+    return follow(runs, loss, log, settings, (str(model), f"{task.name} {content}"), checkpoint)
 
 
-def train_runs(
-    loss: Callable[[int, Params], Float[Tensor, " R"]],
-    params: Params,
-    log: Callback,
-    settings: Settings,
-    names: tuple[str, str],
-    *,
-    checkpoint: Path | None = None,
-    device: str = "cpu",
-) -> History:
-    """`follow` for stacked parameters: loss(step, params) -> (R,), log -> a dict of (R, ...)."""
-    runs = nn.ParameterDict()
-    for name, value in params.items():
-        runs[name] = value.detach().to(device, copy=True)
-    live: Params = dict(runs.items())
-    freeze = _freeze_steps(live, settings.freeze)
-    own = {
-        "seeds": settings.seeds_of(len(params["E"])),
-        "freeze": {name: at.tolist() for name, at in freeze.items()},
-    }
-
-    @contextmanager
-    def held(step: int) -> Iterator[None]:
-        """Undo the update made inside where a run is frozen at this step."""
-        held = {name: at <= step for name, at in freeze.items()}
-        before = {n: live[n].detach().clone() for n, where in held.items() if where.any()}
-        yield
-        with torch.no_grad():
-            for name, old in before.items():
-                where = held[name].to(old.device)[:, None, None]  # (R, 1, 1)
-                live[name].copy_(torch.where(where, old, live[name]))
-
-    return follow(
-        runs, lambda step: loss(step, live), lambda step: log(step, live), settings, names,
-        own=own, around=held, checkpoint=checkpoint,
-    )  # fmt: skip
+def stacked(params: Params, device: str) -> nn.ParameterDict:
+    """The parameters' copies that train."""
+    return nn.ParameterDict({n: p.detach().to(device, copy=True) for n, p in params.items()})
 
 
 def follow(
@@ -191,17 +166,14 @@ def follow(
     log: Callable[[int], dict[str, Tensor]],
     settings: Settings,
     names: tuple[str, str],
-    *,
-    own: Mapping[str, Any] | None = None,
-    around: Callable[[int], AbstractContextManager[None]] = lambda step: nullcontext(),
-    checkpoint: Path | None = None,
+    checkpoint: Path | None,
 ) -> History:
     """Train a module by loss(step), keeping what log(step) gives, with "loss", at logged steps.
 
     With a `checkpoint` path the state is saved every so many steps and at the end, and a second
     call goes on from there: bitwise the same on one machine's CPU. `names` tell the model and the
-    data apart, `own` what else makes the run the same. Raises `ParameterError` for a checkpoint of
-    other settings or nothing to log, and `SourceError` for a checkpoint that can't be read.
+    data apart. Raises `ParameterError` for a checkpoint of other settings or nothing to log, and
+    `SourceError` for a checkpoint that can't be read.
     """
     asked = log_steps(settings.steps) if settings.logged is None else settings.logged
     wanted = sorted({step for step in asked if 0 <= step <= settings.steps})
@@ -209,19 +181,31 @@ def follow(
         raise ParameterError(
             f"steps = {settings.steps}, logged {list(asked)}: log one of 0..steps."
         )
-    identity = common.identity_of(module, *names, settings) | (own or {})
+    params = dict(module.named_parameters())
 
     @torch.no_grad()
     def note(run: loop.Run) -> dict[str, Tensor]:
         return log(run.step)
 
+    @contextmanager
+    def held(step: int) -> Iterator[None]:
+        """Undo the update made inside where a run is frozen at this step."""
+        frozen = {name: torch.as_tensor(at) <= step for name, at in settings.freeze.items()}
+        before = {n: params[n].detach().clone() for n, where in frozen.items() if where.any()}
+        yield
+        with torch.no_grad():
+            for name, old in before.items():
+                where = frozen[name].to(old.device)[:, None, None]  # (R, 1, 1)
+                params[name].copy_(torch.where(where, old, params[name]))
+
+    keep = Checkpoint.at(checkpoint, common.identity_of(module, *names, settings), wanted)
     run = loop.train(
-        module, lambda step: [step], loss, settings, log=note, logged=wanted,
-        checkpoint=Checkpoint.at(checkpoint, identity, wanted), around=around,
+        module, lambda step: [step], loss, settings,
+        log=note, logged=wanted, checkpoint=keep, around=held,
     )  # fmt: skip
     records = {name: torch.stack(values) for name, values in run.records.items()}
-    params = {name: p.detach().cpu() for name, p in module.named_parameters()}
-    return History(torch.tensor(run.logged), records.pop("loss").double(), records, params)
+    ended = {name: p.detach().cpu() for name, p in params.items()}
+    return History(torch.tensor(run.logged), records.pop("loss").double(), records, ended)
 
 
 def refuse_misfit(model: Model, task: Task) -> None:
@@ -236,10 +220,7 @@ def refuse_misfit(model: Model, task: Task) -> None:
 
 
 def block_losses(
-    logits: Float[Tensor, "R N K"],
-    labels: Float[Tensor, "N K"],
-    weights: Float64[Tensor, " N"],
-    blocks: dict[str, slice],
+    logits: Float[Tensor, "R N K"], labels: Tensor, weights: Tensor, blocks: dict[str, slice]
 ) -> Float64[Tensor, "R blocks"]:
     """Cross entropy inside each block of labels over log of its size: 1 knows nothing, 0 all."""
     out = []
@@ -257,25 +238,8 @@ def cross_entropy(
     return -(logits.mT.log_softmax(-2) * q.mT).sum(-2)
 
 
-def _freeze_steps(
-    params: Params, freeze: Mapping[str, int | Tensor]
-) -> dict[str, Int64[Tensor, " R"]]:
-    """The step from which each run holds a parameter."""
-    unknown = [name for name in freeze if name not in params]
-    if unknown:
-        raise ParameterError(f"can't freeze {unknown}: the model has {', '.join(params)}.")
-    R = len(params["E"])
-    found = {n: torch.full((R,), at) if isinstance(at, int) else at for n, at in freeze.items()}
-    for name, at in found.items():
-        if at.shape != (R,):
-            raise ParameterError(f"freeze[{name!r}]: shape {tuple(at.shape)}; one step a run.")
-    return found
-
-
-def _rows(
-    n: int, batch: int | None, seeds: Sequence[int]
-) -> Callable[[int], Int64[Tensor, "R batch"]]:
-    """step -> each run's rows: a chain of permutations that depends on its seed alone."""
+def _rows(n: int, batch: int | None, seeds: Sequence[int]) -> Callable[[int], Tensor]:
+    """step -> rows (R, batch): of each run a chain of permutations, by its seed alone."""
     size = batch or 0
     if batch is not None and not 1 <= batch <= n:
         raise ParameterError(f"batch = {batch} of {n} rows: 1 to {n} rows.")
@@ -286,7 +250,7 @@ def _rows(
 
     def at(step: int) -> Tensor:
         epoch, offset = divmod(step * size, n)
-        pairs = (torch.cat([permutation(s, epoch), permutation(s, epoch + 1)]) for s in seeds)
-        return torch.stack([chain[offset : offset + size] for chain in pairs])
+        chains = (torch.cat([permutation(s, epoch), permutation(s, epoch + 1)]) for s in seeds)
+        return torch.stack([chain[offset : offset + size] for chain in chains])
 
     return at
