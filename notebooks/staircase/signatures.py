@@ -762,7 +762,7 @@ speed = {"trained": fit(task, total, batch=64, logged=range(0, total + 1, max(1,
 for name, rows_of in made.items():
     params = model.init([gamma], run_seeds)
     length = params["E"].norm(dim=-1).mean()
-    params["scale"] = length.expand(seeds, 1, 1).clone()  # rows are this times E
+    params["scale"] = length * torch.ones(seeds, 1, 1)  # rows are this times E
     for r in range(seeds):
         params["E"][r, task.targets] = torch.nn.functional.normalize(rows_of())
     speed[name] = fit(
