@@ -22,7 +22,8 @@ def test_one_cycle_is_torchs(steps):
         theirs.step()
 
 
-def test_linear_falls_in_proportion_to_the_steps_left():
+def test_constant_stays_and_linear_falls_in_proportion_to_the_steps_left():
+    assert {Settings(9, 0.5).rate(step) for step in range(9)} == {0.5}
     found = [Settings(100, 2.0, warmup=10, schedule="linear").rate(step) for step in range(101)]
     assert found[4] == pytest.approx(2 * 0.5 * 0.96)
     assert found[10::30] == pytest.approx([1.8, 1.2, 0.6, 0.0])
@@ -36,10 +37,6 @@ def test_cosine_rises_over_a_share_and_ends_at_a_tenth():
     assert found[515] == pytest.approx(2.5e-4 * 0.55)  # half way down
     assert found[1000] == pytest.approx(2.5e-5)
     assert found[30:] == sorted(found[30:], reverse=True)
-
-
-def test_a_constant_rate_stays():
-    assert {Settings(9, 0.5).rate(step) for step in range(9)} == {0.5}
 
 
 @pytest.mark.parametrize(("schedule", "further"), [("constant", True), ("linear", False)])

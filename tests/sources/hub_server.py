@@ -1,12 +1,4 @@
-"""A server on this machine that speaks the Hub's routes, well or badly, and counts its bytes.
-
-    with HubServer() as hub:
-        hub.add("org/name", {"config.json": b"{}", "model.safetensors": data})
-        hub.misbehave["model.safetensors"] = "ignore-range"
-        subprocess.run(command, env=os.environ | hub.environment(cache))
-
-or, inside one process, `hub.use(monkeypatch, cache)` in place of the environment.
-"""
+"""A server on this machine that speaks the Hub's routes, well or badly, and counts its bytes."""
 
 import hashlib
 import json
@@ -132,13 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
 
-    def do_HEAD(self) -> None:
-        self._route()
-
     def do_GET(self) -> None:
-        self._route()
-
-    def _route(self) -> None:
         seen = Seen(self.command, self.path, {k.lower(): v for k, v in self.headers.items()})
         self.hub.seen.append(seen)
         self.request_seen = seen
@@ -149,6 +135,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._resolve(match["repo"], match["revision"], match["file"])
         else:
             self._refuse(404, "EntryNotFound", "no such route")
+
+    do_HEAD = do_GET  # noqa: N815
 
     def _api(self, repo: str, revision: str) -> None:
         if "api" in self.hub.misbehave:

@@ -56,13 +56,6 @@ def test_shards_without_an_index_are_searched(tmp_path: Path) -> None:
     assert torch.equal(load_table(folder, side="output").rows, OUT)
 
 
-def test_one_shard_alone_gives_what_it_has(tmp_path: Path) -> None:
-    write(tmp_path, sharded(ROWS, OUT))
-    assert torch.equal(load_table(tmp_path / SHARDS[0]).rows, ROWS)
-    with pytest.raises(TableError, match="no tensor is an output matrix"):
-        load_table(tmp_path / SHARDS[0], side="output")
-
-
 def test_an_index_that_names_a_missing_shard(place: Place) -> None:
     files = sharded(ROWS, OUT)
     del files[SHARDS[0]]
@@ -95,19 +88,37 @@ def test_an_index_that_is_not_one(content: bytes, tmp_path: Path) -> None:
         load_table(folder)
 
 
-def test_a_tied_model_has_its_input_table_as_output(place: Place) -> None:
-    table = load_table(place(single({EMBED: ROWS}, tied=True)), side="output")
-    assert (table.tied, table.side, table.tokenizer_size) == (True, "output", None)
-    assert torch.equal(table.rows, ROWS)
+WTE = "language_model.wte.weight"
 
 
-def test_an_untied_model_without_output_matrix_has_an_input_side_only(place: Place) -> None:
-    spec = place(single({EMBED: ROWS}, tied=False))
-    with pytest.raises(TableError, match=r"says tie_word_embeddings: false, yet no tensor is an"):
-        load_table(spec, side="output")
-    table = load_table(spec)
-    assert table.tied is False
-    assert torch.equal(table.rows, ROWS)
+@pytest.mark.parametrize(
+    ("config_json", "tensors", "tied", "says"),
+    [
+        (config(tied=True), [EMBED], True, ""),
+        (config(tied=False), [EMBED], False, "says tie_word_embeddings: false, yet no tensor"),
+        (config(text_config={"tie_word_embeddings": True}), [WTE], True, ""),
+        (config(architectures=["GPT2LMHeadModel"]), [WTE, "h.0.ln_1.weight"], True, ""),
+        (
+            config(architectures=["BertModel"]),
+            [EMBED, "x"],
+            None,
+            "doesn't say .* tied.*Bert",
+        ),
+    ],
+)
+def test_without_an_output_matrix_the_configuration_says_whether_it_is_tied(
+    config_json: bytes, tensors: list[str], tied: bool | None, says: str, place: Place
+) -> None:
+    spec = place(single(dict.fromkeys(tensors, ROWS)) | {"config.json": config_json})
+    assert load_table(spec).tied is tied
+    assert torch.equal(load_table(spec).rows, ROWS)
+    if says:
+        with pytest.raises(TableError, match=says):
+            load_table(spec, side="output")
+    else:
+        table = load_table(spec, side="output")
+        assert (table.tied, table.side, table.tokenizer_size) == (True, "output", None)
+        assert torch.equal(table.rows, ROWS)
 
 
 def test_an_unknown_tensor_lists_candidates(place: Place) -> None:
@@ -144,29 +155,6 @@ def test_settings_of_the_wrong_kind_are_as_good_as_absent(
     assert load_table(write(tmp_path, files)).rows.dtype == stored
 
 
-def test_a_language_model_without_flag_and_output_matrix_is_tied(tmp_path: Path) -> None:
-    files = single({"wte.weight": ROWS, "h.0.ln_1.weight": torch.ones(8)})
-    files["config.json"] = config(architectures=["GPT2LMHeadModel"])
-    table = load_table(write(tmp_path, files), side="output")
-    assert table.tied is True
-    assert torch.equal(table.rows, ROWS)
-
-
-def test_a_model_without_head_has_no_output_side(tmp_path: Path) -> None:
-    files = single({"embeddings.word_embeddings.weight": ROWS, "x": torch.ones(2)})
-    files["config.json"] = config(architectures=["BertModel"])
-    folder = write(tmp_path, files)
-    assert load_table(folder).tied is None
-    with pytest.raises(TableError, match=r"doesn't say that it is tied.*BertModel"):
-        load_table(folder, side="output")
-
-
-def test_the_flag_of_a_multimodal_model_is_found_in_its_text_part(tmp_path: Path) -> None:
-    files = single({"language_model.model.embed_tokens.weight": ROWS})
-    files["config.json"] = config(text_config={"tie_word_embeddings": True})
-    assert load_table(write(tmp_path, files), side="output").tied is True
-
-
 def test_extra_prediction_heads_are_not_the_table(tmp_path: Path) -> None:
     tensors = {"model.layers.92.embed_tokens.weight": OUT, EMBED: ROWS}
     assert torch.equal(load_table(write(tmp_path, single(tensors))).rows, ROWS)
@@ -180,11 +168,6 @@ def test_several_likely_tables_ask_for_a_name(tmp_path: Path) -> None:
     ):
         load_table(folder)
     assert load_table(folder, tensor=names[1]).rows.shape == (40, 8)
-
-
-def test_an_unknown_side_is_named() -> None:
-    with pytest.raises(TableError, match="side is 'input' or 'output', not 'both'"):
-        load_table("minilm", side="both")
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,20 @@ from tokenspace.sources import check_rows, load_table
 TOKENS = ["<s>", "a", "b", "c"]
 
 
+def finish(writer: GGUFWriter) -> None:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def write_gguf(path: Path, **tensors: tuple[np.ndarray, GGMLQuantizationType]) -> Path:
     writer = GGUFWriter(path, "llama")
     writer.add_token_list(TOKENS)
     for name, (data, kind) in tensors.items():
         stored = data if kind.name in ("F32", "F16") else quantize(data, kind)
         writer.add_tensor(name.replace("__", "."), stored, raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return path
 
 
@@ -88,16 +92,12 @@ def write_split(folder: Path, *parts: dict[str, np.ndarray]) -> list[Path]:
     for number, tensors in enumerate(parts):
         paths.append(folder / f"m-{number + 1:05d}-of-{len(parts):05d}.gguf")
         writer = GGUFWriter(paths[-1], "llama")
-        writer.add_uint16("split.no", number)
         writer.add_uint16("split.count", len(parts))
         if number == 0:
             writer.add_token_list(TOKENS)
         for name, data in tensors.items():
             writer.add_tensor(name, data)
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-        writer.close()
+        finish(writer)
     return paths
 
 

