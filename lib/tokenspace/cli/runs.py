@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tokenspace.cli.options import PRINTED, Force, Jobs, Json, Place, Profile, Timeout, echo_json
+from tokenspace.cli.options import Force, Jobs, Json, Place, Profile, Timeout, echo, echo_json
 from tokenspace.errors import ParameterError, RunError
+from tokenspace.files import find_root
 
 
 def run(
@@ -28,13 +29,12 @@ def run(
 
     Exits with 2 for a refused parameter, 1 for a failed cell, 124 for a timeout.
     """
-    from tokenspace.files import find_root
-    from tokenspace.press import layout
+    from tokenspace.press.layout import notebooks as every
     from tokenspace.press.parameters import split
     from tokenspace.press.runner import run_notebooks
 
     root = find_root()
-    known = layout.notebooks(root)
+    known = every(root)
     if everything == bool(notebooks):
         listed = ", ".join(known) or "none"
         raise ParameterError(f"name the notebooks to run, or --all. Known: {listed}")
@@ -49,7 +49,7 @@ def run(
         jobs=jobs,
     )
     for finished in done:
-        show_claims(finished.claims())
+        echo(*_claims(finished.claims()))
         typer.echo(finished.folder)
 
 
@@ -57,7 +57,6 @@ def sync(
     check: Annotated[bool, typer.Option("--check", help="Only say what differs.")] = False,
 ) -> None:
     """Write the .ipynb twin of every .py notebook, without outputs."""
-    from tokenspace.files import find_root
     from tokenspace.press.sync import sync as synchronize
 
     done = synchronize(find_root(), check=check)
@@ -69,40 +68,35 @@ def sync(
 
 def claims(profile: Profile = "classroom", as_json: Json = False) -> None:
     """List the claims of the notebooks' runs at a profile, with verdicts."""
-    from tokenspace.files import find_root
-    from tokenspace.press import layout
+    from tokenspace.press.layout import notebooks
     from tokenspace.press.runner import finished
 
     root = find_root()
     found: list[dict[str, Any]] = []
-    for name in layout.notebooks(root):
-        done = finished(root, name, profile)
-        if done is None:
+    for name in notebooks(root):
+        if done := finished(root, name, profile):
+            found += done.claims()
+        else:
             again = f"tokenspace run {name} --profile {profile}"
             typer.echo(f"{name} has no run as it stands: {again}", err=True)
-        else:
-            found += done.claims()
     if as_json:
         echo_json(found)
     else:
-        show_claims(found)
+        echo(*_claims(found))
 
 
-def show_claims(claims: Iterable[dict[str, Any]]) -> None:
-    """Print claims, one a line: verdict, id, what is claimed, our number, the band, the paper's."""
-    from rich.console import Console
-
+def _claims(claims: Iterable[dict[str, Any]]) -> Iterable[str]:
+    """Write claims, one a line: verdict, id, what is claimed, our number, the band, the paper's."""
     from tokenspace.format import interval, number
     from tokenspace.press.claims import VERDICTS
 
-    out = Console()
     for claim in claims:
         ours = number(claim["ours"], claim["uncertainty"])
         facts = f"{ours}, holds if {interval(claim['band'])}"
         paper = f"; paper: {claim['paper']}" if claim["paper"] else ""
         verdict = VERDICTS[claim["verdict"]].removesuffix(" at this scale")
         statement = claim["statement"].rstrip(".")
-        out.print(f"{verdict:<14}  {claim['id']}: {statement}. Ours {facts}{paper}", **PRINTED)
+        yield f"{verdict:<14}  {claim['id']}: {statement}. Ours {facts}{paper}"
 
 
 def sweep(
@@ -125,22 +119,17 @@ def sweep(
     SPEC.yaml is a file, or the name of one in notebooks/sweeps. What is done isn't repeated: call
     it again to go on. Exits with 2 for a refused parameter, 1 when a run failed.
     """
-    from tokenspace.files import find_root
-    from tokenspace.press import sweep_page
     from tokenspace.press.sweep import read, run_sweep
+    from tokenspace.press.sweep_page import last_line, save
 
     root = find_root()
     wanted = read(root, spec, profile)
     runs = run_sweep(
         root, wanted, device=device, timeout=timeout, workers=workers, scheduler=scheduler
     )
-    path = sweep_page.save(root, wanted, runs)
+    path = save(root, wanted, runs)
     typer.echo(path.with_name("summary.md"))
     typer.echo(path)
-    failed = [f"{run}: {sweep_page.last_line(run.error)}" for run in runs if run.error is not None]
-    if failed:
+    if failed := [f"{run}: {last_line(run.error)}" for run in runs if run.error is not None]:
         count = f"{len(failed)} of {len(runs)} runs failed"
         raise RunError("\n  ".join([f"{count}; call it again to retry them:", *failed]))
-
-
-COMMANDS = (run, sync, claims, sweep)
