@@ -2,9 +2,9 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,8 +16,11 @@ from tests.press.command import start, wait_for
 from typer.testing import CliRunner
 
 from tokenspace.cli import app
+from tokenspace.files import find_root
 
 Put = Callable[..., Path]
+
+ROOT = find_root(Path(__file__).parent)
 
 
 @pytest.fixture
@@ -25,19 +28,6 @@ def tokenspace(root: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
     """Call the command inside the repository."""
     monkeypatch.chdir(root)
     return lambda *words: CliRunner().invoke(app, list(words))
-
-
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys\n"
-        "from tokenspace.cli import app\n"
-        "try: app(['run', '--help'])\n"
-        "except SystemExit: pass\n"
-        "print([m for m in ('torch', 'numpy', 'papermill', 'matplotlib') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-    assert "PART/NOTEBOOK" in done.stdout
 
 
 def test_run_prints_the_folder_last_and_claims_reads_it(
@@ -52,16 +42,14 @@ def test_run_prints_the_folder_last_and_claims_reads_it(
     folder = Path(done.stdout.splitlines()[-1])
     assert (folder / "claims.json").is_file()
     (claim,) = json.loads(tokenspace("claims", "--json").stdout)
-    assert set(claim) >= {
-        *("id", "part", "statement", "source", "paper", "ours", "uncertainty", "band"),
-        *("control", "profile", "verdict", "why", "notebook", "cell"),
-    }
+    assert (claim["id"], claim["notebook"], claim["ours"]) == ("toy", "hub/toy", 1.0)
     assert "one is one" in tokenspace("claims").stdout
 
 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
+        (["run", "hub/toy", "-p", "sede=1", "-p", "seed=x"], 2, "seed = 'x' is not int"),
         (["run", "hub/toy", "-p", "sede=1"], 2, "unknown parameter 'sede'; did you mean 'seed'?"),
         (["run", "hub/toy", "-p", "seed"], 2, "write NAME=VALUE"),
         (["run", "hub/toy", "--profile", "x"], 2, "no profile 'x' (known: classroom)"),
@@ -89,12 +77,6 @@ def test_errors_are_told_without_a_traceback(
 def test_debug_shows_the_traceback(tokenspace: Callable[..., Result]) -> None:
     done = tokenspace("--debug", "run", "hub/toy")
     assert type(done.exception).__name__ == "ParameterError"
-
-
-def test_sync_then_check_agree(tokenspace: Callable[..., Result], put: Put) -> None:
-    put("hub/toy", "seed: int = 0")
-    assert tokenspace("sync").stdout == "notebooks/hub/toy.ipynb written\n"
-    assert tokenspace("sync", "--check").exit_code == 0
 
 
 def test_dimension_reads_a_file_as_the_contract_says(
@@ -182,3 +164,27 @@ def test_the_working_folder_is_the_readers(
     put("hub/toy", "k: int = 0", "import os; print(os.getcwd())")
     folder = Path(tokenspace("run", "hub/toy").stdout.splitlines()[-1])
     assert os.path.realpath(root) in (folder / "executed.ipynb").read_text()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+@pytest.mark.parametrize("target", ["book", "run"])
+def test_the_time_a_notebook_may_take_is_makes_to_set(target: str) -> None:
+    words = ["make", "-n", "-o", ".venv/.ready", target, "NOTEBOOK=hub/models", "TIMEOUT=7"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "--timeout 7" in done.stdout
+
+
+def test_a_book_with_a_failing_page(
+    root: Path, put: Put, tokenspace: Callable[..., Result]
+) -> None:
+    """jupyter-book#781: it is built all the same, with exit 0."""
+    put("hub/toy", "k: int = 1", "print('fine')", "1 / 0")
+    (root / "book").mkdir()
+    (root / "book" / "_toc.yml").write_text(
+        "parts: [{caption: I, chapters: [{file: notebooks/hub/toy}]}]"
+    )
+    done = tokenspace("book")
+    assert done.exit_code == 1
+    assert "hub/toy, cell 4 ('1 / 0') failed" in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert not (root / "build" / "book").exists()

@@ -107,13 +107,14 @@ def test_notebooks_run_at_the_same_time_and_share_the_cores(
 
 
 def test_a_failed_cell_is_named_and_what_ran_is_kept(root: Path, put: Put) -> None:
-    put("hub/toy", "k: int = 0", "print('before')", "1 / k", "print('after')")
+    mended = f"import os; 1 / os.path.exists({str(root / 'data')!r})"
+    put("hub/toy", "k: int = 0", "print('before')", mended, "print('after')")
     put("hub/fine", "k: int = 1", "print(k)")
     with pytest.raises(RunError) as error:
         run_notebooks(["hub/toy", "hub/fine"], root=root)
     message = job.COLOUR.sub("", str(error.value))
     assert error.value.exit_code == 1
-    assert message.startswith("hub/toy, cell 4 ('1 / k') failed")
+    assert message.startswith(f"hub/toy, cell 4 ({mended!r}) failed")
     assert "ZeroDivisionError: division by zero" in message
     (kept,) = (root / "build" / "runs" / "hub" / "toy" / "failed").iterdir()
     assert message.endswith(f"kept as far as it got: {kept / 'executed.ipynb'}")
@@ -121,6 +122,9 @@ def test_a_failed_cell_is_named_and_what_ran_is_kept(root: Path, put: Put) -> No
     assert any(o and o[0].get("text") == "before\n" for o in outputs)
     assert finished(root, "hub/toy") is None
     assert finished(root, "hub/fine") is not None  # one failure stops no other notebook
+    (root / "data").touch()
+    run_notebooks(["hub/toy"], root=root)
+    assert not kept.exists()  # mended, and forgotten
     assert left_behind(root) == []
 
 
@@ -144,6 +148,12 @@ def test_a_run_that_went_without_a_source_is_made_again(root: Path, put: Put) ->
     assert [run_notebooks(["hub/toy"], root=root)[0].cached for _ in range(2)] == [False, True]
 
 
+def test_two_claims_with_one_id_are_refused(root: Path, put: Put, claiming: str) -> None:
+    put("hub/toy", "k: int = 0", claiming, claiming)
+    with pytest.raises(RunError, match="two claims have the id 'toy'"):
+        run_notebooks(["hub/toy"], root=root)
+
+
 def test_the_library_of_another_clone_is_refused(root: Path, put: Put) -> None:
     put("hub/toy", "k: int = 0")
     (root / "lib" / "tokenspace").mkdir(parents=True)
@@ -151,15 +161,6 @@ def test_the_library_of_another_clone_is_refused(root: Path, put: Put) -> None:
         run_notebooks(["hub/toy"], root=root)
     assert error.value.exit_code == 2
     assert str(root / "lib") in str(error.value)
-
-
-def test_a_failure_that_was_mended_is_forgotten(root: Path, put: Put) -> None:
-    put("hub/toy", "k: int = 0", f"open({str(root / 'data')!r})")
-    with pytest.raises(RunError, match="FileNotFoundError"):
-        run_notebooks(["hub/toy"], root=root)
-    (root / "data").touch()
-    (run,) = run_notebooks(["hub/toy"], root=root)
-    assert not list((run.folder.parent / "failed").iterdir())
 
 
 def test_time_runs_out_for_the_notebook_as_a_whole(root: Path, put: Put) -> None:
@@ -189,12 +190,6 @@ def test_a_dead_kernel_is_explained(root: Path, put: Put, cell: str, said: str) 
     assert left_behind(root) == []
 
 
-def test_two_claims_with_one_id_are_refused(root: Path, put: Put, claiming: str) -> None:
-    put("hub/toy", "k: int = 0", claiming, claiming)
-    with pytest.raises(RunError, match="two claims have the id 'toy'"):
-        run_notebooks(["hub/toy"], root=root)
-
-
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_disk_that_takes_no_more_leaves_nothing_half_written(
     root: Path, put: Put, monkeypatch: pytest.MonkeyPatch, number: int
@@ -208,13 +203,6 @@ def test_a_disk_that_takes_no_more_leaves_nothing_half_written(
         run_notebooks(["hub/toy"], root=root)
     assert f"can't write below {root}/build/runs/hub/toy: {os.strerror(number)}" in str(error.value)
     assert not list((root / "build" / "runs" / "hub" / "toy").iterdir())
-
-
-def test_a_build_folder_that_is_none_is_said(root: Path, put: Put) -> None:
-    put("hub/toy", "k: int = 0")
-    (root / "build").touch()
-    with pytest.raises(RunError, match=r"can't write below .*: Not a directory"):
-        run_notebooks(["hub/toy"], root=root)
 
 
 def test_half_done_folders_of_dead_processes_are_swept(root: Path, put: Put) -> None:
@@ -258,13 +246,25 @@ def test_what_cannot_be_honoured_is_refused_before_anything_starts(
     assert not (root / "build").exists()
 
 
-def test_an_unknown_notebook_is_refused_with_the_known_ones(root: Path, put: Put) -> None:
-    put("hub/toy", "k: int = 0")
-    with pytest.raises(ParameterError, match=r"no notebook 'hub/tyo'; did you mean 'hub/toy'"):
-        run_notebooks(["hub/tyo"], root=root)
-
-
 @pytest.mark.parametrize("name", ["hub/toy", "notebooks/hub/toy.py", "notebooks/hub/toy.ipynb"])
 def test_a_notebook_may_be_named_by_its_path(root: Path, put: Put, name: str) -> None:
     put("hub/toy", "k: int = 0")
     assert finished(root, name) is None
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "jupyter:\n#   kernelspec:\n#     name: my-env",  # no language either: jupytext#714
+        "jupyter:\n#   jupytext:\n#     cell_metadata_filter: -all",  # would drop the tag
+    ],
+)
+def test_a_header_of_the_authors_own(root: Path, put: Put, header: str) -> None:
+    """papermill#352: the notebook names a kernel that only its author has."""
+    path = put("hub/toy", "k: int = 1", "print(k)")
+    path.write_text(f"# ---\n# {header}\n# ---\n\n{path.read_text()}")
+    (run,) = run_notebooks(["hub/toy"], root=root, given={"k": 2}, quiet=True)
+    executed = nbformat.read(run.folder / "executed.ipynb", as_version=4)
+    kernel = executed.metadata.kernelspec
+    assert (kernel.name, kernel.language) == ("python3", "python")
+    assert executed.cells[-1].outputs[0].text == "2\n"
