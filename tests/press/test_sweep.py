@@ -178,7 +178,7 @@ def test_twelve_runs_survive_a_killed_worker_and_a_broken_one_and_are_not_repeat
     broken = frame["parameter.k"].eq(4) & frame["parameter.x"].eq("b")
     assert list(frame["status"]) == ["failed" if each else "done" for each in broken]
     assert set(frame["verdict"][~broken]) == {"holds"}
-    assert "cell 3" in frame["error"][broken].item()
+    assert "hub/toy, cell 4" in frame["error"][broken].item()
     starts = Counter((root / "started").read_text().split())
     assert starts["1a"] == 2  # what the killed worker had begun
     assert set(starts) == {f"{k}{x}" for k, x in points}

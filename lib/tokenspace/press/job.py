@@ -89,9 +89,8 @@ class Job:
         except TokenspaceError as error:
             if self._stopped:
                 raise
-            raise RunError(
-                f"{error}\n{self._keep(error)}", getattr(error, "exit_code", 1)
-            ) from None
+            code = getattr(error, "exit_code", 1)
+            raise RunError(f"{error}\n{self._keep(error)}", code) from None
         except OSError as error:
             raise RunError(f"{name}: {unwritable(self.plan.folder.parent, error)}") from error
         finally:

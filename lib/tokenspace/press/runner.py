@@ -10,7 +10,6 @@ from dask.system import cpu_count
 from rich.console import Console
 
 from tokenspace.errors import RunError, TokenspaceError
-from tokenspace.files import find_root
 from tokenspace.press.job import Job
 from tokenspace.press.plan import PROFILE, plans
 from tokenspace.press.progress import Report
@@ -33,7 +32,7 @@ class Run:
 def run_notebooks(
     names: Sequence[str],
     *,
-    root: Path | None = None,
+    root: Path,
     profile: str = PROFILE,
     given: Mapping[str, Any] | None = None,
     device: str | None = None,
@@ -49,7 +48,7 @@ def run_notebooks(
     starts, and `RunError` when all are done if any failed, keeping what it did get done under
     `failed/`.
     """
-    root, once = root or find_root(), [given or {}]
+    once = [given or {}]
     found = [plans(root, n, once, profile=profile, device=device)[0] for n in names]
     new = {plan.folder: plan for plan in found if force or not plan.is_done}
     with Report(len(new), Console(quiet=True) if quiet else None) as report:
