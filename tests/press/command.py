@@ -32,7 +32,7 @@ def start(
 
 def wait_for(path: Path, done: subprocess.Popen) -> str:
     """Wait until a file has a text, and return it; not beyond the process's end."""
-    for _ in range(600):
+    for _ in range(3000):  # a busy machine takes minutes to start a kernel
         if path.exists() and (text := path.read_text()):
             return text
         assert done.poll() is None, done.communicate()[1]

@@ -121,7 +121,7 @@ def test_tables_lists_the_packaged_ones(tokenspace: Callable[..., Result]) -> No
 def test_a_full_disk_is_said_and_nothing_is_half_written(root: Path, put: Put) -> None:
     put("hub/toy", "k: int = 0", "print('x' * 300_000)")
     done = start(root, "run", "hub/toy", limit=100_000)
-    _, errors = done.communicate(timeout=120)
+    _, errors = done.communicate(timeout=600)
     assert done.returncode == 1
     assert "hub/toy: can't write below" in errors
     assert "File too large" in errors
@@ -144,7 +144,7 @@ def test_stopping_the_command_ends_its_kernels(
     done = start(root, "run", "hub/slow")
     kernel = int(wait_for(root / "pid", done))
     done.send_signal(number)
-    _, errors = done.communicate(timeout=60)
+    _, errors = done.communicate(timeout=600)
     assert done.returncode == code, errors
     assert not _alive(kernel)
     assert not list((root / "build" / "runs" / "hub" / "slow").iterdir())

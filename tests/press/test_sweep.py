@@ -166,7 +166,7 @@ def test_twelve_runs_survive_a_killed_worker_and_a_broken_one_and_are_not_repeat
     assert victim in [worker.pid for worker in workers]
     (root / "killed").touch()
     os.kill(victim, signal.SIGKILL)
-    out, errors = done.communicate(timeout=120)
+    out, errors = done.communicate(timeout=600)
     assert done.returncode == 1, errors
     (listed,) = errors.split("1 of 12 runs failed")[1].splitlines()[1:]
     assert listed.strip() == "k=4 x=b: OSError: no b"
@@ -188,13 +188,13 @@ def test_twelve_runs_survive_a_killed_worker_and_a_broken_one_and_are_not_repeat
 
     (root / "mended").touch()
     mended = start(root, "sweep", "mine.yaml", "--scheduler", address)
-    out, errors = mended.communicate(timeout=120)
+    out, errors = mended.communicate(timeout=600)
     assert mended.returncode == 0, errors
     assert "11 of 12 were already there" in errors
     assert set(pd.read_parquet(table)["status"]) == {"done"}
     before = {p: p.stat().st_mtime_ns for p in (root / "build").rglob("*")}
     again = start(root, "sweep", "mine.yaml", "--scheduler", address)
-    out, errors = again.communicate(timeout=60)
+    out, errors = again.communicate(timeout=600)
     assert again.returncode == 0
     assert "12 of 12 were already there; nothing to do" in errors
     assert Path(out.splitlines()[-1]) == table
@@ -220,7 +220,7 @@ def test_a_stopped_sweep_leaves_nothing_half_written_and_goes_on(
     kernel = int(wait_for(root / "waiting", done))
     (root / "stopped").touch()
     done.send_signal(signal.SIGINT)
-    _, errors = done.communicate(timeout=60)
+    _, errors = done.communicate(timeout=600)
     assert done.returncode == 130, errors
     assert "stopped; what is done is kept, call it again to go on" in errors
     assert "Traceback" not in errors
@@ -233,7 +233,7 @@ def test_a_stopped_sweep_leaves_nothing_half_written_and_goes_on(
     assert (kept / "executed.ipynb").is_file()
     assert not (root / "build" / "sweeps").exists()
     again = start(root, "sweep", "mine.yaml", "--workers", "1")
-    out, errors = again.communicate(timeout=60)
+    out, errors = again.communicate(timeout=600)
     assert "1 of 2 were already there" in errors
     assert list(pd.read_parquet(out.splitlines()[-1])["status"]) == ["done", "done"]
 
