@@ -58,7 +58,10 @@ def test_every_claim_is_there_with_its_verdict_and_place(runs: dict[str, Path]) 
     assert page.startswith("# Scoreboard\n")
     assert "## Part II · The hub" in page
     assert "## Flow" in page
-    assert "holds 1, does not hold 1, not testable at this scale 0 (profile `classroom`)." in page
+    assert (
+        "Of 2 claims: holds 1, does not hold 1, not testable at this scale 0 (profile `classroom`)."
+        in page
+    )
     for verdict in ("holds", "does-not-hold", "not-testable"):
         assert f'<span class="ts-verdict" data-verdict="{verdict}">' in page
     assert 'href="notebooks/hub/models.html#claim-hub-mild"' in page

@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from html import escape
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader
 from matplotlib.figure import Figure
 
 from tokenspace.format import interval, number
@@ -23,39 +22,7 @@ Claims = list[dict[str, Any]]
 
 COLOURS = {"holds": TEAL, "does-not-hold": RED, "not-testable": MUTED}
 MARKS = {"stated": "P", "reconstructed": "R", "ours": "+"}
-INTRO = """\
-# Scoreboard
-
-Every claim that a page tests, its paper's number beside ours, and the band that ours had to fall
-in. A claim that does not hold is a result like any other. The mark says whose claim it is:
-{marks}. Each claim links to the place on its page where it was measured.
-"""
-COSTS = """\
-## What these runs took
-
-Measured: the wall time of each page's run in seconds, and the peak memory of its process.
-"""
-FIGURE = """\
-```{{raw}} html
-<figure>{}<figcaption>How many claims of each part got which verdict in these runs.</figcaption>
-</figure>
-```
-"""
-TABLE = """\
-```{{raw}} html
-<table class="ts-scoreboard">
-<thead><tr><th>Verdict</th><th>Claim</th><th>Paper</th><th>Ours</th></tr></thead>
-<tbody>
-{}
-</tbody></table>
-```
-"""
-ROW = """\
-<tr data-verdict="{verdict}">\
-<td><span class="ts-verdict" data-verdict="{verdict}">{found}</span></td>\
-<td>{mark} <a href="notebooks/{notebook}.html#claim-{id}">{statement}</a>\
-<br><small>{notes}</small></td>\
-<td>{paper}</td><td>{ours}<br><small>holds if {band}</small></td></tr>"""
+TEMPLATES = Path(__file__).parent / "templates" / "pages"
 
 
 def scoreboard(runs: Mapping[str, Path], titles: Mapping[str, str] | None = None) -> str:
@@ -68,31 +35,20 @@ def scoreboard(runs: Mapping[str, Path], titles: Mapping[str, str] | None = None
     for claim in (claim for folder in runs.values() for claim in read_claims(folder)):
         title = (titles or {}).get(claim["part"], claim["part"].capitalize())
         parts.setdefault(title, []).append(claim)
-    marks = ", ".join(f"{_mark(source)} {text}" for source, text in SOURCES.items())
-    lines = [INTRO.format(marks=marks)]
-    lines += [FIGURE.format(tally(parts))] if parts else ["No page has stated a claim yet.\n"]
-    for title, claims in parts.items():
-        profiles = ", ".join(f"`{p}`" for p in dict.fromkeys(c["profile"] for c in claims))
-        lines += [f"## {title}\n", f"{counted(claims)} (profile {profiles}).\n"]
-        order = [*SOURCES].index
-        claims.sort(key=lambda claim: order(claim["source"]))
-        for source, mine in groupby(claims, key=lambda claim: str(claim["source"])):
-            text = SOURCES[source]
-            lines.append(f"### {text[0].upper()}{text[1:]}\n")
-            lines.append(TABLE.format("\n".join(map(_row, mine))))
-    if runs:
-        abouts = {name: read_about(folder) for name, folder in runs.items()}
-        took = pd.DataFrame(
-            {
-                "page": name,
-                "profile": about["profile"],
-                "seconds": round(about["seconds"]),
-                "peak memory": about["footer"].get("peak memory"),
-            }
-            for name, about in abouts.items()
-        )
-        lines += [COSTS, markdown(took), ""]
-    return "\n".join(lines)
+    took = []
+    for name, folder in runs.items():
+        about = read_about(folder)
+        row = {"page": name, "profile": about["profile"], "seconds": round(about["seconds"])}
+        took.append({**row, "peak memory": about["footer"].get("peak memory")})
+    page = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True)
+    page.globals |= {"number": number, "interval": interval, "counted": counted, "marks": MARKS}
+    return page.get_template("scoreboard.md.j2").render(
+        parts=parts,
+        sources=SOURCES,
+        verdicts=VERDICTS,
+        tally=tally(parts) if parts else "",
+        costs=markdown(pd.DataFrame(took)) if took else "",
+    )
 
 
 def counted(claims: Claims) -> str:
@@ -121,22 +77,3 @@ def tally(parts: Mapping[str, Claims]) -> str:
         columns[0].invert_yaxis()
         said = "; ".join(map("{}: {}".format, names, map(counted, parts.values())))
         return inline(figures.svg(figure, "fig-scoreboard", said), f"{said}.")
-
-
-def _row(claim: dict[str, Any]) -> str:
-    notes = {"Scale": claim["scale"], "Control": claim["control"], "Why": claim["why"]}
-    told = (f"{name}: {escape(text).rstrip('.')}." for name, text in notes.items() if text)
-    return ROW.format(
-        **{name: escape(claim[name]) for name in ("verdict", "notebook", "id", "statement")},
-        found=VERDICTS[claim["verdict"]],
-        mark=_mark(claim["source"]),
-        notes=" ".join(told),
-        paper=escape(claim["paper"] or "–"),
-        ours=escape(number(claim["ours"], claim["uncertainty"])),
-        band=escape(interval(claim["band"])),
-    )
-
-
-def _mark(source: str) -> str:
-    about = f'data-source="{source}" title="{SOURCES[source]}"'
-    return f'<abbr class="ts-mark" {about}>{MARKS[source]}</abbr>'
