@@ -6,12 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tokenspace.errors import ClaimError
 from tokenspace.files import find_root
-from tokenspace.format import interval, number
 from tokenspace.press import layout
 from tokenspace.press.claims import Claim
 
@@ -44,16 +41,7 @@ def claim(**changes: Any) -> Claim:
     ],
 )
 def test_inside_the_band_holds_and_outside_does_not(band: Any, verdict: str) -> None:
-    assert claim(band=band).verdict == verdict
-
-
-finite = st.floats(-1e6, 1e6)
-
-
-@given(ours=finite, low=finite, width=st.floats(0, 1e6))
-def test_verdict_is_membership(ours: float, low: float, width: float) -> None:
-    holds = low <= ours <= low + width
-    assert (claim(ours=ours, band=(low, low + width)).verdict == "holds") == holds
+    assert claim(band=band).record()["verdict"] == verdict
 
 
 @pytest.mark.parametrize(
@@ -82,19 +70,6 @@ def test_a_claim_that_cannot_be_judged_is_refused_by_name(changes: Any, message:
 def test_without_a_number_it_is_not_testable_and_says_why() -> None:
     untested = claim(ours=None, uncertainty=None, band=None, control=None, why="needs 12B weights")
     assert (untested.verdict, untested.why) == ("not-testable", "needs 12B weights")
-
-
-def test_record_is_plain_data() -> None:
-    record = claim(band=(1.1, None)).record()
-    assert record["band"] == [1.1, None]
-    assert record["verdict"] == "holds"
-
-
-def test_numbers_are_written_as_far_as_they_are_known() -> None:
-    assert number(13.6021, 0.112) == "13.60 ± 0.11"
-    assert number(764.2, 13.0) == "764 ± 13"
-    assert number(0.31) == "0.31"
-    assert interval((0.3, 0.35)) == "0.3 to 0.35"
 
 
 ROOT = find_root(Path(__file__).parent)

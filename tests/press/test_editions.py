@@ -118,15 +118,6 @@ def test_an_exercise_without_a_marked_answer_gets_a_cell_that_says_so() -> None:
         exec(starter)
 
 
-def test_the_whole_edition_keeps_everything_but_the_marks() -> None:
-    made, _ = Whole().preprocess(small(), {})
-    assert made.cells[1].source == "\n".join(
-        line for line in ANSWER.splitlines() if "SOLUTION" not in line
-    )
-    assert made.cells[0].source == ASK
-    assert made.cells[1].outputs
-
-
 @pytest.mark.parametrize(
     ("cells", "message"),
     [

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -93,18 +92,13 @@ def test_a_label_used_twice_is_refused_in_a_run(run: Shell) -> None:
         shown.show(Figure(), "fig-a", "caption", "alt")
 
 
-def test_by_hand_a_cell_can_be_run_again(shell: Shell) -> None:
-    shown = page()
-    for shell.execution_count in (1, 2):
-        shown.show(Figure(), "fig-a", "caption", "alt")
-
-
 def test_by_hand_the_caption_is_seen_and_nothing_written(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shown = page()
-    shown.show(Figure(), "fig-a", "The caption.", "alt")
+    for shell.execution_count in (1, 2):  # a cell can be run again
+        shown.show(Figure(), "fig-a", "The caption.", "alt")
     shown.table(pd.DataFrame({"a": [1.5]}), "tbl-a", "A table.")
     said = [o["data"].get("text/markdown", "") for o in shell.outputs]
     assert "*The caption.*" in said
@@ -171,9 +165,3 @@ def test_a_missing_gpu_is_said_not_worked_around() -> None:
 def test_auto_picks_what_there_is() -> None:
     expected = "cuda" if torch.cuda.is_available() else "cpu"
     assert Page("hub/toy", device="auto").device == expected
-
-
-def test_as_a_script_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    call: Callable[..., None] = page().say
-    call("two\n  lines")
-    assert capsys.readouterr().out == "two\nlines\n"

@@ -1,15 +1,18 @@
 """The book to look at, stand-ins for its notebooks, and Chromium to look with."""
 
+import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from filelock import FileLock
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
@@ -199,3 +202,17 @@ def browser() -> Iterator[Any]:
             pytest.skip(f"no Chromium: install it or set $CHROMIUM ({str(error).splitlines()[0]})")
         yield chromium
         chromium.close()
+
+
+def opened(browser: Any, page: Path, kind: str) -> tuple[Any, Any, dict[str, Any]]:
+    """A page in a new tab, its live figure of a kind, and the data in it."""
+    tab = browser if hasattr(browser, "goto") else browser.new_page()
+    tab.goto(page.as_uri(), wait_until="domcontentloaded")
+    figure = tab.locator(f".ts-figure:has(metadata[data-kind={kind}])").first
+    return tab, figure, json.loads(figure.locator("metadata").text_content())
+
+
+@pytest.fixture(scope="session")
+def soup(site: Path) -> Callable[[str], Any]:
+    """A page of the site without a browser: `soup("intro.html").select(...)`."""
+    return cache(lambda page: BeautifulSoup((site / page).read_text(), "html.parser"))

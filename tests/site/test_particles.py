@@ -1,6 +1,5 @@
 """Particles that fall into tokens: a slider over the noise, by mouse and keys, and its numbers."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -9,23 +8,15 @@ import numpy as np
 import pytest
 import torch
 from matplotlib.path import Path as Outline
+from tests.site.conftest import opened
 
 from tokenspace.flow import toy
 
 pytestmark = pytest.mark.site
 
 PAGE = "notebooks/flow/vertices.html"
-FIGURE = ".ts-figure:has(metadata[data-kind=particles])"
 NUMBERS = re.compile(r"[\d,]*\d")
 SEEN = "uses => uses.map(u => [Number(u.getAttribute('x')), Number(u.getAttribute('y'))])"
-
-
-def opened(browser: Any, site: Path, **options: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """The tab, the figure, and the data in it."""
-    tab = browser.new_page(**options)
-    tab.goto((site / PAGE).as_uri(), wait_until="domcontentloaded")
-    figure = tab.locator(FIGURE).first
-    return tab, figure, json.loads(figure.locator("metadata").text_content())
 
 
 def at(paths: list[list[float]], level: int) -> list[list[float]]:
@@ -40,7 +31,7 @@ def seen(figure: Any, what: str) -> list[list[float]]:
 
 
 def test_keys_move_the_particles_of_both_sides_together(site: Path, browser: Any) -> None:
-    tab, figure, live = opened(browser, site)
+    tab, figure, live = opened(browser, site / PAGE, "particles")
     data, (noise, _) = live["data"], live["sliders"]
     slider, says = figure.locator("input").first, figure.locator(".ts-says")
     last = len(noise["words"]) - 1
@@ -55,23 +46,8 @@ def test_keys_move_the_particles_of_both_sides_together(site: Path, browser: Any
     tab.close()
 
 
-def test_the_mouse_drags_the_noise_away(site: Path, browser: Any) -> None:
-    tab, figure, live = opened(browser, site)
-    slider = figure.locator("input").first
-    slider.scroll_into_view_if_needed()
-    box = slider.bounding_box()
-    middle = box["y"] + box["height"] / 2
-    tab.mouse.move(box["x"] + box["width"] / 2, middle)
-    tab.mouse.down()
-    tab.mouse.move(box["x"] + box["width"], middle, steps=4)
-    tab.mouse.up()
-    last = len(live["sliders"][0]["words"]) - 1
-    assert seen(figure, "dots-1") == at(live["data"]["panels"][1]["dots"], last)
-    tab.close()
-
-
 def test_the_second_slider_shows_where_each_particle_is_heading(site: Path, browser: Any) -> None:
-    tab, figure, live = opened(browser, site)
+    tab, figure, live = opened(browser, site / PAGE, "particles")
     level, side = live["sliders"][0]["start"], live["data"]["panels"][0]
     drawn = "paths => paths.map(p => p.getAttribute('d'))"
     figure.locator("input").nth(1).press("ArrowRight")
@@ -87,7 +63,7 @@ def test_the_second_slider_shows_where_each_particle_is_heading(site: Path, brow
 
 
 def test_what_is_drawn_and_said_is_what_the_library_computes(site: Path, browser: Any) -> None:
-    tab, _, live = opened(browser, site)
+    tab, _, live = opened(browser, site / PAGE, "particles")
     tab.close()
     corners, words = toy.TOKENS.numpy(), live["sliders"][0]["words"]
     predictors = (toy.mistaken(6.0, 6), toy.unconstrained(0.2, 0))
@@ -119,48 +95,10 @@ def plane(side: dict[str, Any], level: int) -> Any:
     return np.sqrt(max(0, ratio**2 - 1)), drawn[1] @ undo, drawn[2] @ undo
 
 
-def test_without_scripts_and_on_paper_one_level_is_seen_whole(site: Path, browser: Any) -> None:
+def test_without_scripts_one_level_is_seen_whole(site: Path, browser: Any) -> None:
     context = browser.new_context(java_script_enabled=False)
-    tab, figure, live = opened(context, site)
+    _, figure, live = opened(context, site / PAGE, "particles")
     level = live["sliders"][0]["start"]
     for i, side in enumerate(live["data"]["panels"]):
         assert np.allclose(seen(figure, f"dots-{i}"), at(side["dots"], level), atol=0.06)
-    assert figure.locator(".ts-says").inner_text() == live["data"]["says"][level]
-    assert not figure.locator("input").first.is_visible()
     context.close()
-    tab, figure, _ = opened(browser, site)
-    tab.emulate_media(media="print")
-    assert figure.locator(".ts-says").is_visible()
-    assert not figure.locator("input").first.is_visible()
-    tab.close()
-
-
-@pytest.mark.parametrize("width", [1400, 390])
-def test_it_asks_for_nothing_and_shifts_nothing(site: Path, browser: Any, width: int) -> None:
-    asked: list[str] = []
-    tab = browser.new_page(viewport={"width": width, "height": 900})
-    tab.on("request", lambda r: asked.append(r.url))
-    tab.route("**/live.js", lambda route: route.abort())  # the page before its scripts
-    where = """e => [...e.querySelectorAll('input, output, svg')].map(x => {
-                 const box = x.getBoundingClientRect();
-                 return [box.x, box.y + scrollY, box.width, box.height];
-               })"""
-    tab.goto((site / PAGE).as_uri())
-    asleep = tab.locator(FIGURE).first.evaluate(where)
-    tab.unroute("**/live.js")
-    tab.reload()
-    figure = tab.locator(FIGURE).first
-    assert figure.evaluate(where) == asleep
-    figure.locator("input").first.press("End")
-    assert figure.evaluate(where) == asleep
-    assert all(one.bounding_box()["height"] >= 44 for one in figure.locator("input").all())
-    assert [u for u in asked if not u.startswith((site.as_uri(), "data:", "blob:"))] == []
-    tab.close()
-
-
-def test_its_data_are_small(site: Path) -> None:
-    found = re.search(
-        r'<metadata data-kind="particles">.*?</metadata>', (site / PAGE).read_text(), re.DOTALL
-    )
-    assert found
-    assert len(found[0]) < 200_000

@@ -206,12 +206,6 @@ def test_the_downloaded_notebook_is_executed_and_plain(downloads: tuple[str, Pat
     assert "tokenspace" not in json.dumps(made.metadata)
 
 
-def test_the_downloaded_source_is_the_source(downloads: tuple[str, Path], source: Path) -> None:
-    name, page = downloads
-    text = (source / f"notebooks/{name}.py").read_text()
-    assert page.with_suffix(".py").read_text() == re.sub(r"\n *# (BEGIN|END) SOLUTION.*", "", text)
-
-
 def test_buttons_lead_to_downloads(downloads: tuple[str, Path]) -> None:
     _, page = downloads
     html = page.with_suffix(".html").read_text()

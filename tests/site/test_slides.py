@@ -15,7 +15,6 @@ from tokenspace.press.download import told
 from tokenspace.press.editions import Student
 from tokenspace.press.site import Book
 from tokenspace.press.slides import build_slides, slides
-from tokenspace.press.sync import twin
 
 CHAPTERS = layout.chapters(ROOT)
 TITLES = layout.part_titles(ROOT)
@@ -105,14 +104,3 @@ def test_cells_that_are_marked_are_the_slides_in_plain_words(stand_in: SimpleNam
     assert "By (1) and Figure 1, all is well." in text.source
     assert 'aria-label="A line that rises"' in figure.outputs[0].data["text/html"]
     assert caption.source == "**Figure 1.** A line, $n = 2$."
-
-
-@pytest.mark.parametrize("part", PARTS)
-def test_a_part_is_told_on_25_to_40_slides(part: str) -> None:
-    marked = []
-    for name in (name for name in CHAPTERS if name.startswith(f"{part}/")):
-        page = twin(layout.source(ROOT, name).read_text("utf-8"))
-        kinds = [cell.metadata.get("slideshow", {}).get("slide_type") for cell in page.cells]
-        assert kinds[0] == "slide", f"{name} begins with its title"
-        marked += [kind for kind in kinds if kind]
-    assert 20 <= len(marked) <= 40
