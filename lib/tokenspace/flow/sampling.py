@@ -88,9 +88,6 @@ def plan(nfe: int, mechanism: Mechanism, times: Gumbel) -> Plan:
     B, C: the largest N whose points, ⌈K g⌉ + 1 each, fit; what is left goes, one each, to those
     with the largest fractional part of K g.
     Raises ParameterError where nfe is below the cost of one point.
-
-    >>> len(plan(64, Mechanism(K=3), Gumbel(4.9563, 0.9637)).gammas)
-    16
     """
     K = mechanism.refinements
 
