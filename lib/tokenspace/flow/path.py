@@ -131,9 +131,8 @@ def follow(
 
     `points` are the grid's α (K,) and σ (K,), on any path; `mean` is given x and one point.
     """
-    each = list(zip(*points, strict=True))
     xs, means = [x], []
-    for now, then in pairwise(each):
+    for now, then in pairwise(zip(*points, strict=True)):
         means.append(mean(xs[-1], now))
         xs.append(ddim_step(xs[-1], means[-1], now, then))
     return torch.stack(xs), torch.stack(means)  # (K, *N, d), (M, *N, d)
