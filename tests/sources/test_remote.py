@@ -12,6 +12,7 @@ from tests.sources.checkpoints import (
     SHARDS,
     config,
     random_rows,
+    save,
     sharded,
     single,
     write,

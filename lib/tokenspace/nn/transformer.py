@@ -109,8 +109,9 @@ class Transformer(nn.ModuleList):
     """
 
     def __init__(self, blocks: Iterable[Block], base: float = 1e4) -> None:
-        super().__init__(blocks)
-        self.base = base
+        made = list(blocks)
+        super().__init__(made)
+        self.heads, self.base = made[0].heads, base
 
     def forward(
         self, h: Float[Tensor, "B L width"], level: Float[Tensor, "B size"] | None = None
@@ -123,8 +124,7 @@ class Transformer(nn.ModuleList):
 
     def turn(self, h: Float[Tensor, "B L width"]) -> Float[Tensor, "2 L half"]:
         """How far each position of the stream is turned."""
-        size = h.shape[-1] // self[0].heads
-        return turns(h.shape[1], size, self.base, h.device).to(h.dtype)
+        return turns(h.shape[1], h.shape[-1] // self.heads, self.base, h.device).to(h.dtype)
 
 
 class SwiGLU(nn.Module):

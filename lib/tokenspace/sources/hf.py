@@ -49,7 +49,7 @@ class HfRepo(Store):
 
     def _listing(self) -> tuple[str, list[str]]:
         """The commit and its files; from disk for a known commit or without a network."""
-        memo = self._kept / f"{quote(self.revision, safe='')}.json"
+        memo = self._memo(self.revision)
         if constants.REGEX_COMMIT_OID.fullmatch(self.revision) and memo.exists():
             return _read_listing(memo)
         try:
@@ -70,9 +70,13 @@ class HfRepo(Store):
         if info.sha is None:
             raise ValueError("no commit for this revision")
         names = [f.rfilename for f in getattr(info, "siblings", None) or []]
-        with suppress(OSError), keeping(memo) as file:  # it may be read-only and hold the table
-            file.write(json.dumps([info.sha, names]).encode())
+        for at in {memo, self._memo(info.sha)}:
+            with suppress(OSError), keeping(at) as file:  # it may be read-only and hold the table
+                file.write(json.dumps([info.sha, names]).encode())
         return info.sha, names
+
+    def _memo(self, revision: str) -> Path:
+        return self._kept / f"{quote(revision, safe='')}.json"
 
     def small(self, name: str) -> Path:
         with self._explained():
