@@ -57,14 +57,10 @@ def test_projection_keeps_the_orders_and_the_mean():
     low = st.project(E, [st.pure(task, 0), st.pure(task, 1)])
     assert torch.allclose(low.mean(-2), E.mean(-2))
     assert st.variance_share(low, st.pure(task, 2)).max() < 1e-20
-    for m in (0, 1):
-        kept = st.variance_share(low, st.pure(task, m)) * (low - low.mean(-2, True)).square().sum(
-            (-1, -2)
-        )
-        full = st.variance_share(E, st.pure(task, m)) * (E - E.mean(-2, True)).square().sum(
-            (-1, -2)
-        )
-        assert torch.allclose(kept, full)
+    size, full = ((x - x.mean(-2, True)).square().sum((-1, -2)) for x in (low, E))
+    for part in (st.pure(task, 0), st.pure(task, 1)):
+        kept = st.variance_share(low, part) * size
+        assert torch.allclose(kept, st.variance_share(E, part) * full)
     assert torch.allclose(st.project(low, [st.pure(task, 0), st.pure(task, 1)]), low)
 
 
@@ -82,13 +78,6 @@ def test_probe_finds_a_planted_v_on_pairs_it_did_not_see():
     found = st.probe(phi, phi @ v)
     assert float(found.held_out) > 0.98
     assert found.v.shape == (5, 12)
-
-
-def test_probe_of_noise_scores_nothing_held_out():
-    phi = st.signature_tensor(st.arithmetic("add", 14), 1)
-    scores = st.probe(phi, normal(6, 14, 64)).held_out
-    assert scores.shape == (6,)
-    assert abs(float(scores.mean())) < 0.25
 
 
 @pytest.mark.parametrize("by", ["pairs", "tokens"])
@@ -128,10 +117,6 @@ def test_partial_alignment_is_the_textbook_formula_for_one_known_gram():
     formula = (a - b * c) / np.sqrt((1 - b**2) * (1 - c**2))
     assert float(st.partial_alignment(A, B, [C])) == pytest.approx(formula)
     assert float(st.partial_alignment(A, B, [])) == pytest.approx(a)
-    batch = torch.stack([A, C])
-    assert float(st.partial_alignment(batch, B, [A])[1]) == pytest.approx(
-        float(st.partial_alignment(C, B, [A]))
-    )
     assert st.partial_alignment(A, B, [A]).isnan()  # nothing of A is left
 
 

@@ -88,7 +88,6 @@ def test_resume_is_bitwise(tmp_path):
         ({"settings": replace(settings, seeds=[0, 2])}, r"seeds: \[0, 1\] there, \[0, 2\] here"),
         ({"n_grams": (1,)}, r"data: .*n_grams \[2\].* there, .*n_grams \[1\]"),
         ({"watched": 100}, "data: .*watched 1024. there, .*watched 100. here"),
-        ({"settings": replace(settings, batch=9)}, "batch: 8 there, 9 here"),
     ]:
         again = {"texts": texts, "settings": settings, "n_grams": (2,), **changed}
         with pytest.raises(ParameterError, match="of another run. " + says):

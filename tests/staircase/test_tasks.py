@@ -28,12 +28,6 @@ def test_factorial_loss_falls_by_log_3_of_a_block():
     assert levels == pytest.approx([2.7081, 2.0489, 1.8292, 1.6094], abs=5e-5)
 
 
-def test_without_context_blocks_the_saddle_is_the_last_block_unfitted():
-    task = st.factorial(drop=("c1", "c2"))
-    assert list(task.blocks) == ["a", "b+c1", "c+c1+c2"]
-    assert st.best_loss(task, known(task, "a", "b", "c1")) == pytest.approx(1.465, abs=5e-4)
-
-
 def test_reweighted_blocks_carry_their_weights():
     task = st.factorial(weights=(4, 2, 1, 1, 0))
     mass = {
@@ -91,12 +85,6 @@ def test_label_laws_have_their_moments():
     assert float(st.LAWS["normal"] @ y) == pytest.approx(25)
     assert float(st.LAWS["poisson"] @ y) == pytest.approx(10, abs=1e-6)
     assert float(st.LAWS["exponential"][0]) == pytest.approx(1 - math.exp(-5))
-
-
-def test_vocabularies_hold_the_labels():
-    assert st.arithmetic("mul", 20).vocabulary == 401
-    assert st.arithmetic("add", 20).vocabulary == 200
-    assert st.pointer().vocabulary == 32
 
 
 def test_pointer_levels():

@@ -116,7 +116,6 @@ def test_attention_path_by_hand():
         (lambda: st.n_gram_counts(torch.tensor([], dtype=torch.int64), 1, 2), r"0 tokens \(none\)"),
         (lambda: st.text_signature(torch.tensor([0, 1]), 2, -1), "order = -1: orders begin at 0"),
         (lambda: st.text_signature(torch.tensor([0, 1]), 2, 1), "3-grams of 2 tokens"),
-        (lambda: st.innovation(torch.tensor([0, 1]), 2, 1), "3-grams of 2 tokens"),
         (lambda: st.innovation(torch.tensor([0, 1, 1]), 2, 0), "k >= 1"),
         (lambda: st.prefix_bag_signature(torch.zeros(3, 1, dtype=torch.int64), 2), "windows of 1"),
     ],

@@ -16,11 +16,7 @@ Windows = Int64[Tensor, "B L"]
 
 
 def n_gram_counts(tokens: Tokens, n: int, V: int) -> Float64[Tensor, "*V"]:
-    """How often each n-gram stands in the text; axes in reading order, the last token last.
-
-    >>> n_gram_counts(torch.tensor([0, 1, 0, 1]), 2, 2).tolist()
-    [[0.0, 2.0], [1.0, 0.0]]
-    """
+    """How often each n-gram stands in the text; axes in reading order, the last token last."""
     if n < 1 or len(tokens) < n or int(tokens.max()) >= V or int(tokens.min()) < 0:
         reach = f"{int(tokens.min())} to {int(tokens.max())}" if len(tokens) else "none"
         raise ParameterError(
@@ -47,11 +43,7 @@ def n_gram_law(tokens: Tokens, n: int, V: int) -> Float64[Tensor, "contexts V"]:
 
 
 def text_signature(tokens: Tokens, V: int, order: int) -> Float64[Tensor, "V features"]:
-    """P(y, x_{t-1}, ..., x_{t-order} | x_t): order 0 is the next-token signature. Unseen: zeros.
-
-    >>> text_signature(torch.tensor([0, 1, 0, 1, 1]), 2, 0).tolist()
-    [[0.0, 1.0], [0.5, 0.5]]
-    """
+    """P(y, x_{t-1}, ..., x_{t-order} | x_t): order 0 is the next-token signature. Unseen: zeros."""
     if order < 0:
         raise ParameterError(f"order = {order}: orders begin at 0, the next-token signature.")
     joint = n_gram_counts(tokens, order + 2, V).movedim(-2, 0).flatten(1)  # (V, V^(order + 1))
