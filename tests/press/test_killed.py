@@ -138,7 +138,7 @@ def test_a_file_that_was_being_written_is_the_one_before_or_the_one_after(tmp_pa
 
 
 WRITES = re.compile(r"(?:save_file|torch\.save|write_bytes|write_text|write_ipynb)\(")
-ASIDE = {"files.py", "site.py", "job.py", "handout.py"}  # written in a folder not yet placed
+ASIDE = {"files.py", "site.py", "job.py"}  # written in a folder not yet placed
 
 
 def test_every_result_and_state_is_placed() -> None:
