@@ -9,7 +9,7 @@ from tokenspace.hub.capture import (
     prefers_hub,
     token_groups,
 )
-from tokenspace.hub.detection import Hub, HubEffect, judge, lengths, reflection, valley
+from tokenspace.hub.detection import Hub, ball, lengths, reflection, valley
 from tokenspace.hub.dimension import (
     Estimate,
     censored,
@@ -24,6 +24,7 @@ from tokenspace.hub.dimension import (
     mle,
     survival,
 )
+from tokenspace.hub.effect import HubEffect, Removal, detect, judge, removal
 from tokenspace.hub.neighbours import Neighbours, nearest, nearest_prefixes
 from tokenspace.hub.planted import (
     bend,

@@ -1,10 +1,13 @@
-"""Which rows are the hub, from their lengths alone, and whether it does anything.
+"""Which rows may be a hub: by their lengths alone, or by where tokens look.
 
-Known failures of the reflection rule: one extremely long row hides the hub; a left-skewed core
-loses about 4 % of its rows to it; a hub at half the core's length or more is missed when the
-log lengths spread by .25. Hence the cross-check by density, and the judgement by capture.
+Known failures of the reflection rule, which knows lengths alone: one extremely long row hides the
+hub; a left-skewed core loses about 4 % of its rows to it; a hub at half the core's length or more
+is missed when the log lengths spread by .25; and a hub around the mean of the table, away from the
+origin, isn't short at all. Hence the ball around the place where tokens look, and the judgement of
+either by what its removal does (`tokenspace.hub.effect`).
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,36 +17,27 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.signal import find_peaks
 from torch import Tensor
 
-from tokenspace.errors import TableError
-from tokenspace.hub.capture import captured, ghost
-from tokenspace.hub.dimension import mle
 from tokenspace.hub.neighbours import Neighbours, exponent
 
-INERT_BELOW = 0.01  # share of core tokens with a hub row among their first two neighbours
+LOOKED_AT = 0.25  # times sqrt(n) rows, those that are looked at most, set the ball's centre
+LEAST_CORE = 30  # tokens outside a ball: the share of fewer that it captures says nothing
 
 
 @dataclass(frozen=True)
 class Hub:
-    """The rows shorter than `threshold`, and the two lengths that set it (table's units)."""
+    """The rows within `threshold` of the origin, or of where tokens look; lengths from there.
+
+    Lengths are in the table's units.
+    """
 
     rows: Int64[Tensor, " h"]
     threshold: float
     median_norm: float
     max_norm: float
+    around: str = "the origin"
 
     def __len__(self) -> int:
         return len(self.rows)
-
-
-@dataclass(frozen=True)
-class HubEffect:
-    """Whether a hub changes the reading, with the shares of core tokens that say so."""
-
-    inert: bool
-    captured: float  # both first neighbours are hub rows
-    touched: float  # at least one is
-    ghost: float | None  # the hub-free table with a hub at the origin; None: it captures all
-    why: str
 
 
 def lengths(rows: Float[Tensor, "n d"]) -> Float64[Tensor, " n"]:
@@ -104,39 +98,36 @@ def valley(rows: Float[Tensor, "n d"]) -> float | None:
     return None
 
 
-def judge(
-    neighbours: Neighbours,
-    hub_rows: Int64[Tensor, " h"],
-    free: Neighbours,
-    rho: Float[Tensor, " q"],
-) -> HubEffect:
-    """Say whether a hub is inert: under 1 % of core tokens have a hub row as first or second.
+def ball(rows: Float[Tensor, "n d"], neighbours: Neighbours) -> Hub:
+    """The ball around the place where tokens look that captures most beyond its share of rows.
 
-    Only such tokens can change their ratio when the hub is removed. `free` are the neighbours in
-    the table without its hub (the same object where there is none), rho the lengths of its
-    queries: their `ghost` reading says what a hub at the origin would do to this table.
-    Raises `TableError` where a reading can't be had.
+    Its centre is the mean of the rows that are most often a first or second neighbour, each as
+    often as it is one; its k rows, those nearest to the centre, have the largest share of outside
+    tokens with both neighbours inside, less k / n. Lengths are those from the centre.
 
     >>> from tokenspace.hub import nearest
-    >>> rows = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
-    >>> found = nearest(rows)
-    >>> judge(found, torch.tensor([], dtype=torch.int64), found, lengths(rows)).inert
+    >>> from tokenspace.hub.planted import gaussian, plant
+    >>> table, hub = plant(gaussian(300, 60, seed=0) + 9, h=20, s=0.01, seed=0)
+    >>> len(ball(table, nearest(table))) in range(18, 40)
     True
     """
-    core = ~torch.isin(neighbours.queries, hub_rows)
-    touched = torch.isin(neighbours.indices[core, :2], hub_rows).any(dim=1)
-    both = captured(neighbours, hub_rows)[core]
-    # with no core query there is nothing to capture
-    share, pairs = (float(v.sum()) / max(1, len(v)) for v in (touched, both))
-    without = mle(free.r1, free.r2).value
-    phantom: float | None
-    try:
-        phantom = mle(*ghost(free.r1, free.r2, rho)).value
-        what_if = f"a ghost hub at the origin would read {phantom:.2f}"
-    except TableError:
-        phantom, what_if = None, "a ghost hub at the origin would capture every token"
-    why = (
-        f"{len(hub_rows)} hub rows; {pairs:.1%} of core tokens have both first neighbours among "
-        f"them, {share:.1%} at least one; without the hub {without:.2f}, {what_if}"
-    )
-    return HubEffect(share < INERT_BELOW, pairs, share, phantom, why)
+    n = len(rows)
+    looks = neighbours.indices[:, :2].flatten().bincount(minlength=n)
+    most = looks.argsort(descending=True)[: max(3, int(LOOKED_AT * math.sqrt(n)))]
+    weights = looks[most].to(torch.float64)
+    centre = (rows[most].to(torch.float64) * weights[:, None]).sum(0) / weights.sum()
+    rho = lengths(rows - centre.to(rows.dtype))
+    order = rho.argsort(stable=True)
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(n)
+    own, farther = rank[neighbours.queries], rank[neighbours.indices[:, :2]].amax(1)
+    # the ball of the k nearest rows captures a token when farther < k <= own
+    begins, ends = (x[farther < own].bincount(minlength=n) for x in (farther, own))
+    captures = (begins - ends).cumsum(0).to(torch.float64)  # of the ball of k = 1 .. n rows
+    core = len(own) - own.bincount(minlength=n).cumsum(0)
+    gain = captures / core.clamp_min(1) - torch.arange(1, n + 1) / n
+    gain[core < LEAST_CORE] = 0
+    k = int(gain.argmax()) + 1 if float(gain.max()) > 0 else 0
+    radius = float(rho[order[k]]) if 0 < k < n else 0.0
+    middle, top = float(rho.median()), float(rho.max())
+    return Hub(order[:k].sort().values, radius, middle, top, "where tokens look")

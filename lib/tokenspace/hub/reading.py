@@ -6,7 +6,7 @@ Queries may be subsampled; the table never is, since that would move every neigh
 """
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from typing import Any
 
@@ -15,8 +15,9 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from tokenspace.errors import ParameterError, TableError
-from tokenspace.hub.detection import Hub, HubEffect, judge, lengths, reflection
+from tokenspace.hub.detection import Hub, lengths
 from tokenspace.hub.dimension import facco, lid_harmonic, limit_note, median, mle, policy_note
+from tokenspace.hub.effect import HubEffect, detect, judge
 from tokenspace.hub.neighbours import Neighbours, nearest
 from tokenspace.sources import EmbeddingTable, check_rows
 
@@ -108,9 +109,10 @@ def read_dimension(
     ids = (first == torch.arange(n)).nonzero().flatten()
     if len(ids) < n:
         rows, rho = rows[ids], rho[ids]
-    hub, chosen = reflection(rows), _draw(len(rows), queries, seed)
+    chosen = _draw(len(rows), queries, seed)
     reader = _Reader(chosen, device, progress)
     full, found = reader.measure(rows, None)
+    hub, change = detect(rows, found, device=device)
     core = _without(len(rows), hub.rows)
     removed, free = reader.measure(rows, core) if len(hub) else (full, found)
     nonzero = (rho > 0).nonzero().flatten()
@@ -124,8 +126,8 @@ def read_dimension(
         duplicates=int((first.bincount(minlength=n)[first] > 1).sum()),
         zero_rows=zero_rows,
         padded_rows=table.padded_rows,
-        hub=Hub(ids[hub.rows], hub.threshold, hub.median_norm, hub.max_norm),
-        effect=judge(found, hub.rows, free, rho[core][free.queries]),
+        hub=replace(hub, rows=ids[hub.rows]),
+        effect=judge(found, hub.rows, free, rho[core][free.queries], change),
         full=full,
         hub_removed=removed,
         normalized=reader.read(unit, nonzero),
