@@ -17,6 +17,7 @@ from tokenspace.hub import (
     plant,
     read_dimension,
     reflection,
+    removal,
     sphere,
     valley,
 )
@@ -105,8 +106,8 @@ def test_zero_rows_have_no_log_length_but_are_short():
 
 def judged(core, h):
     table, hub = plant(core, h, 0.2, 0)
-    free = nearest(core)
-    return judge(nearest(table), hub, free, lengths(core)), free
+    found, free = nearest(table), nearest(core)
+    return judge(found, hub, free, lengths(core), removal(table, found, hub)), free
 
 
 def test_a_capturing_hub_is_not_inert():
@@ -134,7 +135,7 @@ def test_one_short_row_captures_nobody_but_is_not_inert():
 def test_a_ghost_that_captures_everyone_has_no_reading():
     core = sphere(40, 399, 0)  # nearly orthogonal rows: all neighbours lie beyond the origin
     found = nearest(core)
-    effect = judge(found, torch.tensor([], dtype=torch.int64), found, lengths(core))
+    effect = judge(found, torch.tensor([], dtype=torch.int64), found, lengths(core), None)
     assert effect.ghost is None
     assert "a ghost hub at the origin would capture every token" in effect.why
 
@@ -152,12 +153,13 @@ def test_a_shoulder_of_the_core_is_no_valley():
     assert valley(two_modes(0.8)) == pytest.approx(math.exp(-0.4), rel=0.1)
 
 
-def test_a_hub_away_from_the_origin_is_missed_and_its_effect_stays():
-    """Known failure: lengths are measured from the origin, distances know of none."""
+def test_a_hub_away_from_the_origin_is_missed_by_length_and_found_where_tokens_look():
     table, planted = plant(manifold(1500, 8, 256, 0.35, 0, length_sd=0.1), 60, 0.2, 0)
     assert torch.isin(planted, reflection(table).rows).all()
     moved = table + 3.0 * torch.nn.functional.normalize(gaussian(1, 256, 1)).to(table.dtype)
     assert not torch.isin(planted, reflection(moved).rows).any()
     at_origin, away = read_dimension(table), read_dimension(moved)
-    assert away.full.mle == pytest.approx(at_origin.full.mle, rel=1e-3)
-    assert away.hub_removed.mle > 1.5 * at_origin.hub_removed.mle
+    assert (at_origin.hub.around, away.hub.around) == ("the origin", "where tokens look")
+    for version in ("full", "hub_removed"):
+        here, there = (getattr(reading, version).mle for reading in (at_origin, away))
+        assert there == pytest.approx(here, rel=1e-3)
