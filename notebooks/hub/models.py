@@ -167,15 +167,15 @@ figure, axes = plt.subplots(
     height, columns, figsize=(6.8, 0.6 + 2.1 * height), squeeze=False, sharey=True
 )
 for ax, (name, rho) in zip(axes.flat, rho_of.items(), strict=False):
-    hub_found, gap = readings[name].hub, valley(loaded[name].rows)
-    x = np.log2(rho[rho > 0].numpy() / hub_found.median_norm)
+    short_rows, gap = reflection(loaded[name].rows), valley(loaded[name].rows)
+    x = np.log2(rho[rho > 0].numpy() / short_rows.median_norm)
     count, edge = np.histogram(x, 160, weights=np.full(len(x), 100 / len(rho)))
-    short = edge[:-1] < math.log2(hub_found.threshold / hub_found.median_norm)
+    short = edge[:-1] < math.log2(short_rows.threshold / short_rows.median_norm)
     for part, colour in ((short, RED), (~short, BLUE)):
         ax.stairs(np.where(part, count, 0), edge, fill=True, color=colour)
-    ax.axvline(math.log2(hub_found.threshold / hub_found.median_norm), color=RED, lw=1.2)
+    ax.axvline(math.log2(short_rows.threshold / short_rows.median_norm), color=RED, lw=1.2)
     if gap:
-        ax.axvline(math.log2(gap / hub_found.median_norm), color=INK, lw=1.2, ls=":")
+        ax.axvline(math.log2(gap / short_rows.median_norm), color=INK, lw=1.2, ls=":")
     ax.set_yscale("log")
     ax.set_title(name)
     ax.set_xlabel("length / median")
@@ -199,13 +199,13 @@ page.show(
 for name, r in readings.items():
     gap = valley(loaded[name].rows)
     valley_text = (
-        f"the density has a valley at {gap / r.hub.median_norm:.2f}"
+        f"the density has a valley at {gap / float(rho_of[name].median()):.2f} of the median length"
         if gap else "the density has no valley below the median"
     )  # fmt: skip
     judged = "no hub" if not r.hub_rows else "an inert hub" if r.hub_inert else "an active hub"
     page.say(
-        f"**{name}: {judged}.** {r.hub_rows:,} rows lie below the threshold, which is "
-        f"{r.hub.threshold / r.hub.median_norm:.2f} of the median length; {valley_text}."
+        f"**{name}: {judged}.** {r.hub_rows:,} rows lie nearer to {r.hub.around} than "
+        f"{r.hub.threshold / r.hub.median_norm:.2f} of the median distance; {valley_text}."
         + f" {r.effect.touched:.1%} of the other rows have one of them among their first two "
         f"neighbours, {r.effect.captured:.1%} have two." * bool(r.hub_rows)
     )
@@ -1253,7 +1253,7 @@ for name, other in loaded.items():
     length, from_mean = lengths(x), lengths(x - x.mean(0, dtype=torch.float64).to(x.dtype))
     near = ((x - x[anchor]).norm(dim=1) < length[anchor] / 7).nonzero().flatten()
     kept = (earliest(x) == torch.arange(len(x))).nonzero().flatten()
-    kept = kept[length[kept] >= readings[name].hub.threshold]
+    kept = kept[~torch.isin(kept, readings[name].hub.rows)]
     inside = torch.isin(kept[searches[name].indices[:, 0]], near)
     groups.append({
         "table": name, "rows": len(near), "duplicates": readings[name].duplicates,
@@ -1807,7 +1807,7 @@ for name, other in loaded.items():
         },
         hint="the rule is in logarithms: distance, its median and its maximum, all from the mean",
     )
-    length_of_mean = float(mean.norm()) / readings[name].hub.median_norm
+    length_of_mean = float(mean.norm()) / float(lengths(x).median())
     both = torch.isin(from_mean, readings[name].hub.rows).sum()
     page.say(
         f"{name}: length of the mean {length_of_mean:.2f} of the median length; from the origin "

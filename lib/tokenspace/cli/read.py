@@ -76,14 +76,18 @@ def show_reading(reading: "Reading", origin: str) -> None:
         **{f"control: {name} rows removed": v for name, v in reading.controls.items()},
     }
     title = f"{reading.table}: {reading.n:,} × {reading.d}, {reading.dtype}"
-    shown = table(title, ["reading"], ["rows", "MLE", "median", "LID₂₀"])
+    shown = table(title, ["reading"], ["rows", "MLE", "Facco", "median", "LID₂₀"])
     for name, v in versions.items():
-        readings = number(v.mle, v.se), number(v.median), number(v.lid20)
-        shown.add_row(name, f"{v.rows:,}", *readings)
+        readings = number(v.facco), number(v.median), number(v.lid20, v.lid20_se)
+        shown.add_row(name, f"{v.rows:,}", number(v.mle, v.se), *readings)
+    within, effect = f"within {reading.hub.threshold:.4g} of {reading.hub.around}", reading.effect
     inert = "inert" if reading.hub_inert else "not inert"
-    hub = f"{reading.hub_rows:,} rows shorter than {reading.hub.threshold:.4g}, {inert}"
+    hub = (
+        f"{reading.hub_rows:,} rows {within}, {inert}: {effect.captured:.1%} of the other tokens "
+        f"have both first neighbours among them, {effect.touched:.1%} at least one"
+    )
     if not reading.hub_rows:
-        hub = f"none: no row is shorter than {reading.hub.threshold:.4g}"
+        hub = f"none: no row {within}"
     counts = f"{reading.duplicates:,} duplicate, {reading.zero_rows:,} zero"
     notes = [*reading.notes, *(f"{name}: {v.note}" for name, v in versions.items() if v.note)]
     echo(

@@ -164,7 +164,7 @@ def judge(
     >>> from tokenspace.hub import nearest
     >>> rows = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
     >>> found = nearest(rows)
-    >>> judge(found, torch.tensor([], dtype=torch.int64), found, lengths(rows), None).inert
+    >>> judge(found, torch.tensor([], dtype=torch.int64), found, rows.norm(dim=1), None).inert
     True
     """
     core = ~torch.isin(neighbours.queries, hub_rows)

@@ -25,6 +25,7 @@ ALL_ROWS_UP_TO = 65536  # rows; a larger table is read at QUERIES of its rows un
 QUERIES = 8192
 LID_QUERIES = 4096  # 20 neighbours cost several times what two do
 K = 20
+PARTED = 0.8  # of the full reading: below that, normalizing did what removing a hub does
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Reading:
         plain = {k: v for k, v in asdict(self).items() if k not in ("hub", "effect")}
         effect = {f"hub_{k}": v for k, v in asdict(self.effect).items()}
         size = {"hub_rows": self.hub_rows, "hub_threshold": self.hub.threshold}
+        size |= {"hub_around": self.hub.around}
         return plain | size | effect | {"notes": list(self.notes)}
 
 
@@ -117,6 +119,9 @@ def read_dimension(
     removed, free = reader.measure(rows, core) if len(hub) else (full, found)
     nonzero = (rho > 0).nonzero().flatten()
     unit = rows / rho[:, None].to(rows.dtype)  # NaN in the zero row, which isn't read
+    normalized = reader.read(unit, nonzero)
+    notes = _notes(table, n - len(ids), zero_rows, len(chosen), len(rows))
+    effect = judge(found, hub.rows, free, rho[core][free.queries], change)
     original = (ids < n - table.padded_rows).nonzero().flatten()
     return Reading(
         table=table.name,
@@ -127,13 +132,13 @@ def read_dimension(
         zero_rows=zero_rows,
         padded_rows=table.padded_rows,
         hub=replace(hub, rows=ids[hub.rows]),
-        effect=judge(found, hub.rows, free, rho[core][free.queries], change),
+        effect=effect,
         full=full,
         hub_removed=removed,
-        normalized=reader.read(unit, nonzero),
+        normalized=normalized,
         without_padding=reader.read(rows, original) if table.padded_rows else None,
         controls=_controls(reader, rows, rho, len(hub), seed) if controls else {},
-        notes=_notes(table, n - len(ids), zero_rows, len(chosen), len(rows)),
+        notes=notes + _parted(effect, full, normalized),
         seconds=time.perf_counter() - start,
     )
 
@@ -221,6 +226,14 @@ def _controls(reader: _Reader, rows: Tensor, rho: Tensor, h: int, seed: int) -> 
     random = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed + 1))
     gone = {"random": random[:h], "longest": rho.argsort(descending=True)[:h]}
     return {name: reader.read(rows, _without(len(rows), cut)) for name, cut in gone.items()}
+
+
+def _parted(effect: HubEffect, full: Values, normalized: Values) -> tuple[str, ...]:
+    """Say so where normalizing does what removing a hub does, and there is none to remove."""
+    share = normalized.mle / full.mle if normalized.mle and full.mle else 1.0
+    if not effect.inert or share >= PARTED:
+        return ()
+    return (f"no hub was found, yet the normalized rows read {share:.0%} of the full table",)
 
 
 def _notes(
