@@ -30,30 +30,53 @@ def dot(x: Vectors, y: Vectors) -> Scalars:
 
 
 def wedge(x: Vectors, y: Vectors) -> Matrices:
-    """x∧y = xyᵀ - yxᵀ, dense: the bivector that turns the plane of x and y."""
+    """x∧y = xyᵀ - yxᵀ, dense: the bivector that turns the plane of x and y.
+
+    >>> wedge(*torch.eye(2).double()).int().tolist()
+    [[0, 1], [-1, 0]]
+    """
     outer = x[..., :, None] * y[..., None, :]  # (*N, n, n)
     return outer - outer.mT
 
 
 def apply_bivector(a: Vectors, b: Vectors, x: Vectors) -> Vectors:
-    """(a∧b) x = a (b·x) - b (a·x), without the n × n matrix."""
+    """(a∧b) x = a (b·x) - b (a·x), without the n × n matrix.
+
+    >>> a, b = torch.eye(2).double()
+    >>> apply_bivector(a, b, torch.tensor([0.0, 3.0]).double()).int().tolist()
+    [3, 0]
+    """
     return a * dot(b, x)[..., None] - b * dot(a, x)[..., None]
 
 
 def tangent(z: Vectors, x: Vectors) -> Vectors:
-    """Px = x - z (z·x), the part of x along the unit sphere at z."""
+    """Px = x - z (z·x), the part of x along the unit sphere at z.
+
+    >>> tangent(torch.tensor([1.0, 0.0]).double(), torch.tensor([2.0, 3.0]).double()).int().tolist()
+    [0, 3]
+    """
     return x - z * dot(z, x)[..., None]
 
 
 def one_form(z: Vectors, a: Vectors, b: Vectors, q: Scalars, mu: Vectors) -> Matrices:
-    """A_z(μ) = q z∧Bμ = q [-(μ·a) z∧b + (μ·b) z∧a], dense."""
+    """A_z(μ) = q z∧Bμ = q [-(μ·a) z∧b + (μ·b) z∧a], dense.
+
+    >>> z, a, b = torch.eye(3).double()
+    >>> one_form(z, a, b, torch.tensor(1.0).double(), a)[2].abs().tolist()
+    [1.0, 0.0, 0.0]
+    """
     return q[..., None, None] * wedge(z, apply_bivector(a, b, mu))
 
 
 def curvature_on(
     z: Vectors, a: Vectors, b: Vectors, q: Scalars, mu: Vectors, nu: Vectors
 ) -> Matrices:
-    """R(μ, ν) = q (μ∧Bν - ν∧Bμ) - q² PBμ∧PBν on any two tangent vectors, dense."""
+    """R(μ, ν) = q (μ∧Bν - ν∧Bμ) - q² PBμ∧PBν on any two tangent vectors, dense.
+
+    >>> z, a, b = torch.eye(3).double()
+    >>> curvature_on(z, a, b, torch.tensor(1.0).double(), a, b)[1].int().tolist()
+    [0, 0, -1]
+    """
     x, y = apply_bivector(a, b, mu), apply_bivector(a, b, nu)
     linear = wedge(mu, y) - wedge(nu, x)
     q = q[..., None, None]
@@ -96,7 +119,13 @@ class Frame:
 
 
 def frame(points: Points) -> Frame:
-    """The canonical frame of each point."""
+    """The canonical frame of each point.
+
+    >>> from tokenspace.curvature import points_of
+    >>> h, V = torch.eye(3)[:1], torch.tensor([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    >>> frame(points_of(h, torch.zeros(1, 2), V)).e1[0, :2].round().int().tolist()
+    [0, 1]
+    """
     parts = [vars(at) for _, at in _frame_blocks(points)]
     if not parts:
         empty = points.z.new_zeros(0, 3)

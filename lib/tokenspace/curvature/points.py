@@ -108,6 +108,11 @@ def assemble(
     """Points from rows and probabilities already at hand; `points_of` reads them off logits.
 
     Raises ParameterError unless 0 <= p₂, p₁ and p₁ + p₂ <= 1.
+
+    >>> x = torch.eye(3).double()
+    >>> half, ids = torch.full((1,), 0.5).double(), torch.tensor([7])
+    >>> assemble(x[:1], x[:1] + x[1:2], x[2:], (half, half), (ids, ids + 1)).q.round().item()
+    1.0
     """
     p1, p2 = p
     if not bool(((p1 >= 0) & (p2 >= 0) & (p1 + p2 <= 1 + 1e-9)).all()):
@@ -126,7 +131,13 @@ def assemble(
 
 
 def join(parts: Sequence[Points]) -> Points:
-    """Points read in several batches, as if read in one."""
+    """Points read in several batches, as if read in one.
+
+    >>> x, half, ids = torch.eye(3).double(), torch.full((1,), 0.5).double(), torch.tensor([7])
+    >>> one = assemble(x[:1], x[:1] + x[1:2], x[2:], (half, half), (ids, ids))
+    >>> join([one, one]).kept.tolist()
+    [0, 1]
+    """
     fields = {k: torch.cat([vars(part)[k] for part in parts]) for k in vars(parts[0])}
     starts = torch.tensor([0] + [len(part.reason) for part in parts[:-1]]).cumsum(0)
     moved = [part.kept + int(start) for part, start in zip(parts, starts, strict=True)]

@@ -49,6 +49,10 @@ def load_reader(
 
     `options` go to `AutoModelForCausalLM.from_pretrained` (revision, dtype, device_map).
     Raises SourceError when the model can't be had, ParameterError as `reader_of` does.
+
+    >>> load_reader("glove")
+    Traceback (most recent call last):
+    tokenspace.errors.SourceError: glove holds a table and no causal language model...
     """
     model, tokenizer = load_causal(spec, device=device, **options)
     return reader_of(model, tokenizer, norm=norm)
@@ -60,6 +64,9 @@ def reader_of(model: Any, tokenizer: Any = None, *, norm: str | None = None) -> 
     Raises ParameterError when none of the model's norms feeds the output matrix, or when the
     named one doesn't; the message lists what could be meant. And for an output matrix that isn't
     in memory.
+
+    >>> untrained_reader(["Hello world!"]).norm
+    'model.norm'
     """
     model.eval()
     head = model.get_output_embeddings()

@@ -6,17 +6,29 @@ from torch import Tensor
 
 
 def charge(p1: Float64[Tensor, "*N"], p2: Float64[Tensor, "*N"]) -> Float64[Tensor, "*N"]:
-    """Probability charge q = 4 p₁ p₂ (Modenbach, arXiv:2605.04899): 0 when certain, at most 1."""
+    """Probability charge q = 4 p₁ p₂ (Modenbach, arXiv:2605.04899): 0 when certain, at most 1.
+
+    >>> charge(torch.tensor(0.5).double(), torch.tensor(0.5).double()).item()
+    1.0
+    """
     return 4 * p1 * p2
 
 
 def entropy(logits: Float[Tensor, "*N V"]) -> Float64[Tensor, "*N"]:
-    """Shannon entropy of softmax(logits), in nats."""
+    """Shannon entropy of softmax(logits), in nats.
+
+    >>> round(entropy(torch.zeros(4)).exp().item(), 6)
+    4.0
+    """
     return torch.special.entr(logits.double().softmax(-1)).sum(-1)
 
 
 def mean(p: Float64[Tensor, "*N V"], V: Float[Tensor, "V n"]) -> Float64[Tensor, "*N n"]:
-    """The mean row m = Σ pᵢ vᵢ, the gradient of log Σ exp(vᵢ·h) in h."""
+    """The mean row m = Σ pᵢ vᵢ, the gradient of log Σ exp(vᵢ·h) in h.
+
+    >>> mean(torch.tensor([0.25, 0.75]).double(), torch.eye(2)).tolist()
+    [0.25, 0.75]
+    """
     return p @ V.double()
 
 

@@ -26,7 +26,12 @@ ONE_STEP = 1024  # tokens run at once: more than in `read`, since few logits are
 def jensen_shannon(
     first: Float[Tensor, "*N V"], second: Float[Tensor, "*N V"]
 ) -> Float64[Tensor, "*N"]:
-    """Jensen–Shannon divergence of softmax(first) and softmax(second), in nats."""
+    """Jensen–Shannon divergence of softmax(first) and softmax(second), in nats.
+
+    >>> one, other = torch.tensor([0.0, -1e4]), torch.tensor([-1e4, 0.0])
+    >>> round(jensen_shannon(one, other).exp().item(), 6)
+    2.0
+    """
     p, q = first.double().softmax(-1), second.double().softmax(-1)
     m = (p + q) / 2
     kl = (torch.xlogy(p, p) + torch.xlogy(q, q)).sum(-1) / 2 - torch.xlogy(m, m).sum(-1)
@@ -89,7 +94,11 @@ def swap_table(reader: Reader, ids: Sequence[Sequence[int]], since: Sequence[int
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray, given: np.ndarray | None = None) -> float:
-    """Spearman's ρ; with `given`, the partial one: what is left of both when it is fitted."""
+    """Spearman's ρ; with `given`, the partial one: what is left of both when it is fitted.
+
+    >>> round(rank_correlation(np.array([1, 2, 3]), np.array([2, 4, 5])), 9)
+    1.0
+    """
     columns = [rankdata(column) for column in (x, y)]
     columns = [column - column.mean() for column in columns]
     if given is not None:
@@ -105,6 +114,10 @@ def interval_over_texts(
     """A statistic and its 95 % interval when whole texts are drawn again, with replacement.
 
     Points of one text aren't independent, so drawing points would make the interval too narrow.
+
+    >>> table = pd.DataFrame({"text": [0, 0, 1], "x": [1.0, 1.0, 1.0]})
+    >>> interval_over_texts(table, lambda t: t.x.mean(), draws=5, seed=0)
+    (1.0, 1.0, 1.0)
     """
     texts = [group for _, group in table.groupby("text")]
     generator = np.random.default_rng(seed)
@@ -127,6 +140,11 @@ def shift_null(
 
     A rotation of the whole column by a random number of rows keeps neighbours together, so points
     of one text stay alike; shuffling single rows would make chance look smaller than it is.
+
+    >>> table = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "y": [1.0, 2.0, 3.0, 4.0]})
+    >>> rho = lambda t: rank_correlation(t.x.to_numpy(), t.y.to_numpy())
+    >>> shift_null(table, rho, "y", draws=20, seed=0) < 0.9
+    True
     """
     generator = np.random.default_rng(seed)
     shifts = generator.integers(1, len(table), draws)

@@ -44,7 +44,12 @@ class TextPoint:
 
 
 def check_text(text: str) -> None:
-    """Raise ParameterError for a text that no model can read: needs no model, so ask it first."""
+    """Raise ParameterError for a text that no model can read: needs no model, so ask it first.
+
+    >>> check_text(" ")
+    Traceback (most recent call last):
+    tokenspace.errors.ParameterError: the text is blank: give a sentence, in quotes
+    """
     if not text.strip():
         raise ParameterError("the text is blank: give a sentence, in quotes")
     try:
@@ -82,7 +87,12 @@ def encode(reader: Reader, texts: Sequence[str], *, bos: bool) -> list[list[int]
 
 @torch.no_grad()
 def continue_greedily(reader: Reader, ids: Sequence[Sequence[int]], length: int) -> list[list[int]]:
-    """Each text with `length` likeliest tokens appended, or fewer when the model ends it."""
+    """Each text with `length` likeliest tokens appended, or fewer when the model ends it.
+
+    >>> from tokenspace.curvature import untrained_reader
+    >>> continue_greedily(untrained_reader(["the cat sat"]), [[1, 2]], 3)[0][:2]
+    [1, 2]
+    """
     found = []
     for row in ids:
         start = torch.tensor([list(row)], device=reader.model.device)  # (1, L)
@@ -93,7 +103,14 @@ def continue_greedily(reader: Reader, ids: Sequence[Sequence[int]], length: int)
 
 
 def describe_points(reading: Reading, tokenizer: Any) -> list[TextPoint]:
-    """The points of a reading of one text, in order, in words and numbers."""
+    """The points of a reading of one text, in order, in words and numbers.
+
+    >>> from tokenspace.curvature import untrained_reader
+    >>> reader = untrained_reader(["the cat sat"])
+    >>> reading = read(reader, encode(reader, ["the cat sat"], bos=True))
+    >>> [(point.after, point.next) for point in describe_points(reading, reader.tokenizer)]
+    [('<s>', 'the'), ('the', 'cat'), ('cat', 'sat'), ('sat', None)]
+    """
     (ids,), points = reading.ids, reading.points
     a, b = normalize(points.v1, dim=-1), normalize(points.v2, dim=-1)
     across = dot(points.z, normalize(a - b, dim=-1))
@@ -132,6 +149,10 @@ def readable(tokenizer: Any, token: int, before: Sequence[int] = ()) -> str:
 
     `before` are the tokens that it follows: the last piece of a letter's bytes is shown as the
     letter.
+
+    >>> from tokenspace.curvature import untrained_reader
+    >>> readable(untrained_reader(["the cat"]).tokenizer, 0)
+    '<s>'
     """
     word = str(tokenizer.decode([token]))
     for k in range(1, min(PIECES, len(before)) + 1):

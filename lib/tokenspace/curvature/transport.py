@@ -31,7 +31,11 @@ class Path:
 
 
 def arc(start: Vectors, end: Vectors) -> Path:
-    """The great circle that a straight line becomes when its points are scaled to length 1."""
+    """The great circle that a straight line becomes when its points are scaled to length 1.
+
+    >>> arc(*torch.eye(2).double()).position(0.5).tolist()
+    [0.7071..., 0.7071...]
+    """
 
     def position(t: float) -> Tensor:
         x = start + t * (end - start)
@@ -48,7 +52,12 @@ def arc(start: Vectors, end: Vectors) -> Path:
 def circle(
     pole: Float64[Tensor, " n"], x: Float64[Tensor, " n"], y: Float64[Tensor, " n"], angle: float
 ) -> Path:
-    """The rim of the spherical cap of half-angle `angle` radians around `pole`, from x to y on."""
+    """The rim of the spherical cap of half-angle `angle` radians around `pole`, from x to y on.
+
+    >>> e = torch.eye(3).double()
+    >>> circle(e[2], e[0], e[1], math.pi / 2).position(0.25).round().int().tolist()
+    [0, 1, 0]
+    """
     turn, sin, cos = 2 * math.pi, math.sin(angle), math.cos(angle)
     return Path(
         lambda t: cos * pole + sin * (math.cos(turn * t) * x + math.sin(turn * t) * y),
@@ -100,7 +109,13 @@ def plaquette(
 def curvature_from_plaquette(
     form: Form, z: Vectors, mu: Vectors, nu: Vectors, epsilon: float
 ) -> Matrices:
-    """R(μ, ν) + O(ε) from one loop, its skew part."""
+    """R(μ, ν) + O(ε) from one loop, its skew part.
+
+    >>> from tokenspace.curvature import wedge
+    >>> e = torch.eye(3).double()
+    >>> curvature_from_plaquette(wedge, *e, 1e-2)[1, 2].round(decimals=2).item()
+    1.0
+    """
     H = plaquette(form, z, mu, nu, epsilon)
     return -(H - H.mT) / (2 * epsilon**2)
 
@@ -108,7 +123,13 @@ def curvature_from_plaquette(
 def curvature_from_clover(
     form: Form, z: Vectors, mu: Vectors, nu: Vectors, epsilon: float
 ) -> Matrices:
-    """R(μ, ν) + O(ε²) from the four loops that meet at z: their odd errors cancel."""
+    """R(μ, ν) + O(ε²) from the four loops that meet at z: their odd errors cancel.
+
+    >>> from tokenspace.curvature import wedge
+    >>> e = torch.eye(3).double()
+    >>> curvature_from_clover(wedge, *e, 1e-2)[1, 2].round(decimals=3).item()
+    1.0
+    """
     leaves = ((mu, nu), (nu, -mu), (-mu, -nu), (-nu, mu))
     loops = [curvature_from_plaquette(form, z, x, y, epsilon) for x, y in leaves]
     return sum(loops[1:], loops[0]) / 4

@@ -108,7 +108,13 @@ class MarkovMixture:
         return first[:, tokens[:, 0]].T + step[:, tokens[:, :-1], tokens[:, 1:]].sum(-1).T
 
     def nll(self, tokens: Int64[Tensor, "n L"]) -> Float64[Tensor, " n"]:
-        """-log P(x)/L in nats a token; +inf for a sequence that no chain can write."""
+        """-log P(x)/L in nats a token; +inf for a sequence that no chain can write.
+
+        >>> source = MarkovMixture.random(V=2, components=1, branching=1)
+        >>> both = torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]])
+        >>> round(float((-2 * source.nll(both)).exp().sum()), 6)
+        1.0
+        """
         return -self.log_likelihoods(tokens).logsumexp(1) / tokens.shape[1]
 
     def entropy(self, L: int, n: int, generator: torch.Generator) -> tuple[float, float]:
@@ -165,6 +171,11 @@ class Oracle:
     """A `Denoiser` without error: log P(x_i = j | x) as logits, and the mean under them.
 
     Rows of E may have any norm. Self-conditioning is accepted and changes nothing.
+
+    >>> source, x = MarkovMixture.random(V=3, branching=2), torch.zeros(1, 4, 3)
+    >>> at = source.oracle(torch.eye(3))(x, torch.tensor([40.0]), x)  # noise: the prior
+    >>> torch.allclose(at.logits[0].exp().double(), source.marginals(4), atol=1e-6)
+    True
     """
 
     def __init__(self, source: MarkovMixture, E: Float[Tensor, "V d"]) -> None:
@@ -202,6 +213,10 @@ def log_matmul(
     Where all of T is positive, rows scaled by their largest entry lose nothing that counts. Where
     it isn't, T may forbid the very token that holds all of the scaled mass, since near the data
     the evidence spans over 700 nats: then it is a sum of logarithms, several times slower.
+
+    >>> a = torch.tensor([[[0.0, -2000.0]]], dtype=torch.float64)
+    >>> log_matmul(a, torch.tensor([[[0.0], [1.0]]], dtype=torch.float64)).round().item()
+    -2000.0
     """
     if not bool((T > 0).all()):
         return (a[..., None] + T.log()[:, None]).logsumexp(-2)

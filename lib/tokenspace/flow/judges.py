@@ -35,13 +35,20 @@ def draw(
 
     fp32 noise draws a tail of 1e-3 at under 2e-4, which lowers the entropy.
     Raises ParameterError for logits that aren't any.
+
+    >>> draw(torch.tensor([[-torch.inf, 2.0]])).tolist()
+    [1]
     """
     p = check_logits(logits).double().softmax(-1)
     return (p / torch.empty_like(p).exponential_(generator=generator)).argmax(-1)
 
 
 def unigram_entropy(tokens: Int64[Tensor, "n L"]) -> Float64[Tensor, " n"]:
-    """Entropy of each sequence's own token counts, nats; the papers average it over sequences."""
+    """Entropy of each sequence's own token counts, nats; the papers average it over sequences.
+
+    >>> unigram_entropy(torch.tensor([[0, 0, 0], [4, 4, 4]])).abs().tolist()
+    [0.0, 0.0]
+    """
     counts = [row.unique(return_counts=True)[1].double() for row in tokens]
     return torch.stack([torch.special.entr(c / c.sum()).sum() for c in counts])
 
@@ -65,6 +72,9 @@ def bigram_kl(tokens: Int64[Tensor, "n L"], law: Float[Tensor, "V V"]) -> float:
     """KL(pairs of the samples ‖ law), nats; inf for a pair that the law excludes.
 
     Real data isn't at 0: N pairs on a support of m read about (m - 1)/2N.
+
+    >>> abs(bigram_kl(torch.tensor([[0, 1, 0]]), torch.tensor([[0.0, 0.5], [0.5, 0.0]]))) < 1e-9
+    True
     """
     found, expected = bigrams(tokens, len(law)), check_simplex(law.flatten()).double()
     return float(rel_entr(found.flatten().numpy(), expected.numpy()).sum())
@@ -86,7 +96,12 @@ class SampleScores:
         return math.exp(self.nll)
 
     def degenerate(self, data: "SampleScores", slack: float = 0.05) -> bool:
-        """Likelier than the data and less varied, by more than `slack` nats of entropy."""
+        """Likelier than the data and less varied, by more than `slack` nats of entropy.
+
+        >>> data = SampleScores(1.2, 0.01, 2.0, 0.1, 0.01)
+        >>> SampleScores(0.9, 0.01, 1.2, 0.1, 1.1).degenerate(data)
+        True
+        """
         return self.nll < data.nll and self.entropy < data.entropy - slack
 
 
@@ -164,6 +179,11 @@ def squared_errors(
     """|e - D|² of each sequence at each γ, a mean over its L tokens, with fresh noise each time.
 
     From the second of `passes` on, the mean before it is the self-conditioning.
+
+    >>> still = lambda x, gamma, c: Prediction(x, torch.zeros_like(x))
+    >>> ids, at = torch.zeros(1, 3, dtype=torch.long), torch.zeros(2)
+    >>> squared_errors(still, 2 * torch.eye(3), ids, at, torch.Generator()).tolist()
+    [[4.0], [4.0]]
     """
     e, rows = E[tokens], []
     for gamma in gammas.to(e):
@@ -199,7 +219,14 @@ def nll_bound(
 
 
 def fit_gumbel(gammas: Float64[Tensor, " G"], density: Float64[Tensor, " G"]) -> Gumbel:
-    """The schedule whose γ has this density's mean and variance, so that times fall on it."""
+    """The schedule whose γ has this density's mean and variance, so that times fall on it.
+
+    >>> gammas = torch.linspace(-8, 20, 2000, dtype=torch.float64)
+    >>> z = (gammas - 1.5) / 0.8
+    >>> schedule = fit_gumbel(gammas, torch.exp(-z - torch.exp(-z)))
+    >>> round(schedule.loc, 3), round(schedule.scale, 3)
+    (1.5, 0.8)
+    """
     total = torch.trapezoid(density, gammas)
     mean = torch.trapezoid(density * gammas, gammas) / total
     variance = torch.trapezoid(density * (gammas - mean) ** 2, gammas) / total

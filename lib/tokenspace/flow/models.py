@@ -34,6 +34,11 @@ class Flow(Objective):
     γ comes from stratified times of `schedule`, plain numbers here, so the loss can't move them.
     A share of the examples gets its own first prediction as c.
     Raises ParameterError for another loss, or "ce" of a predictor without logits.
+
+    >>> hull = Hull(lambda x, gamma, c: x.new_zeros(*x.shape[:2], 4), embeddings(4, 4, seed=0))
+    >>> flow = Flow(hull, Gumbel(1.5, 1.0))
+    >>> flow.loss(torch.zeros(2, 3).long(), flow.draw(2, 3, torch.Generator())).shape
+    torch.Size([])
     """
 
     def __init__(
@@ -200,6 +205,9 @@ def build(
 
     All kinds have the same parameters, but for the unconstrained head's d outputs in place of V.
     Raises ParameterError for an unknown kind.
+
+    >>> build("masked", torch.eye(4), Gumbel(1.5, 1.0), width=8, depth=1, heads=2).name
+    'Masked'
     """
     if kind not in KINDS:
         raise ParameterError(f"model {kind!r}: one of {', '.join(KINDS)}.")

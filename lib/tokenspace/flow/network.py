@@ -27,6 +27,10 @@ class DiT(nn.Module):
     head; `causal` hides later positions (the autoregressive baseline). `base` is that of the rotary
     angles: 1e4 in the paper, for 1,024 positions; short sequences learn faster with less.
     Raises ParameterError for a width that doesn't split into heads of even size.
+
+    >>> net = DiT(16, 12, width=32, depth=2, heads=4)
+    >>> net(torch.randn(3, 5, 16), torch.zeros(3), torch.zeros(3, 5, 16)).abs().sum().item()
+    0.0
     """
 
     def __init__(
@@ -123,5 +127,9 @@ class NoiseLevel(nn.Module):
 
 
 def size_of(module: nn.Module) -> int:
-    """Trainable parameters."""
+    """Trainable parameters.
+
+    >>> size_of(nn.Linear(2, 3))
+    9
+    """
     return sum(p.numel() for p in module.parameters() if p.requires_grad)

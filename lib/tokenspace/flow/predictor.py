@@ -57,6 +57,10 @@ class Hull(Predictor):
 
     The softmax is in fp32 at least. Raises TableError for rows of unequal norm, ParameterError in
     `eval` mode for logits that `check_logits` refuses.
+
+    >>> hull = Hull(lambda x, gamma, c: torch.zeros(1, 1, 4), embeddings(4, 4, seed=0))
+    >>> hull(torch.zeros(1, 1, 4), torch.zeros(1), torch.zeros(1, 1, 4)).logits.tolist()
+    [[[0.0, 0.0, 0.0, 0.0]]]
     """
 
     def __init__(
@@ -97,6 +101,10 @@ class Unconstrained(Predictor):
     """Baseline: the network predicts the mean directly; tokens are decoded to the nearest row.
 
     Raises ParameterError where the network's output isn't of x's shape.
+
+    >>> free = Unconstrained(lambda x, gamma, c: 2 * x, torch.eye(2))
+    >>> free(torch.ones(1, 1, 2), torch.zeros(1), torch.zeros(1, 1, 2)).mean.tolist()
+    [[[2.0, 2.0]]]
     """
 
     def forward(
@@ -131,7 +139,12 @@ def log_kernel(
     sigma: Float[Tensor, "*B"],
     E: Float[Tensor, "V d"],
 ) -> Float[Tensor, "*N V"]:
-    """log exp(-|x - α e_j|²/2σ²) up to a constant of the position; rows of any norm, any path."""
+    """log exp(-|x - α e_j|²/2σ²) up to a constant of the position; rows of any norm, any path.
+
+    >>> one = torch.tensor(1.0)
+    >>> log_kernel(torch.tensor([[1.0]]), one, one, torch.tensor([[1.0], [-1.0]])).tolist()
+    [[0.5, -1.5]]
+    """
     E = E.to(x)
     overlap = x @ E.mT
     half = E.square().sum(-1) / 2
@@ -149,6 +162,10 @@ def embeddings(
     """V random rows of norm √d: orthogonal (needs d >= V), or Gaussian directions.
 
     Raises ParameterError for an unknown kind and for more orthogonal rows than dimensions.
+
+    >>> E = embeddings(3, 8, seed=0)
+    >>> [round(v, 3) for v in (E @ E.T)[0].abs().tolist()]
+    [8.0, 0.0, 0.0]
     """
     rows = torch.randn(V, d, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     if kind == "orthonormal":
@@ -165,6 +182,11 @@ def check_logits(logits: Float[Tensor, "*N V"]) -> Float[Tensor, "*N V"]:
 
     Raises ParameterError for a row with NaN or +inf, a row that is -inf everywhere, and where
     every row is a law already: probabilities passed for logits.
+
+    >>> check_logits(torch.tensor([[0.3, 0.7]]))
+    Traceback (most recent call last):
+    ...
+    tokenspace.errors.ParameterError: These logits, shape (1, 2), are probabilities ...
     """
     top = logits.detach().amax(-1)  # NaN where the row has one
     if not bool(top.isfinite().all()):

@@ -31,6 +31,9 @@ class Mechanism:
     guidance (32), each times g of its `schedule`. `rolling` is (29): the last point's mean is the
     condition, one evaluation a point; it leaves no place for `w_scg` and `K`.
     Raises ParameterError for a value out of range.
+
+    >>> Mechanism(K=0).w_scg
+    1.0
     """
 
     K: int = 1
@@ -57,7 +60,11 @@ class Mechanism:
         return 0 if self.rolling or self.w_scg == 0 else self.K
 
     def g(self, gamma: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
-        """The factor of the schedule at each γ."""
+        """The factor of the schedule at each γ.
+
+        >>> Mechanism(schedule="C").g(torch.zeros(1)).item()
+        0.5
+        """
         alpha, sigma = preserving(gamma)
         if self.schedule == "A":
             return torch.ones_like(gamma)
@@ -88,6 +95,9 @@ def plan(nfe: int, mechanism: Mechanism, times: Gumbel) -> Plan:
     B, C: the largest N whose points, ⌈K g⌉ + 1 each, fit; what is left goes, one each, to those
     with the largest fractional part of K g.
     Raises ParameterError where nfe is below the cost of one point.
+
+    >>> len(plan(64, Mechanism(K=3), Gumbel(4.9563, 0.9637)).gammas)
+    16
     """
     K = mechanism.refinements
 
@@ -164,6 +174,12 @@ def sample(
 
     The denoiser computes in `dtype`; float32 is faster where a network is the larger error.
     `watch` is called at every point of every batch. Raises ParameterError for n or L below 1.
+
+    >>> from tokenspace.flow.exact import MarkovMixture
+    >>> how = plan(8, Mechanism(), Gumbel(1.5, 1.0))
+    >>> oracle = MarkovMixture.random().oracle(torch.eye(12) * 12**0.5)
+    >>> sample(oracle, how, (2, 16, 12), torch.Generator().manual_seed(0)).tokens.shape
+    torch.Size([2, 16])
     """
     n, L, _ = shape
     if n < 1 or L < 1 or batch < 1:

@@ -31,6 +31,11 @@ def brute_force(
     """log P(s_i = j | x), and log P(s_i = j | x without position i), summing all V^L sequences.
 
     Raises ParameterError above 100,000 sequences.
+
+    >>> source, x = MarkovMixture.random(V=2, branching=1), torch.zeros(1, 3, 2)
+    >>> full, without = brute_force(source, x, torch.tensor([0.0]), torch.eye(2))
+    >>> torch.allclose(full, without)  # x = 0 tells nothing of its own token
+    True
     """
     (_, L, _), V = x.shape, source.V
     if V**L > SEQUENCES:
@@ -129,6 +134,10 @@ def certify(
     """The token that each position must end at, -1 where nothing is certain yet.
 
     `excess` bounds log f_u - log f_v, over all u, for the rest of the way: v the nearest row.
+
+    >>> E = torch.tensor([[1.0], [-1.0]])
+    >>> certify(torch.tensor([[0.8], [0.01]]), torch.tensor(0.3), E, excess=1.0).tolist()
+    [0, -1]
     """
     token, m = margin(y, E)
     mu = threshold(s, excess, E)

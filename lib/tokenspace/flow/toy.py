@@ -33,7 +33,12 @@ def exact(x: Float[Tensor, "*N d"], at: Point) -> Float[Tensor, "*N d"]:
 
 
 def mistaken(bound: float, seed: int = 0) -> Mean:
-    """A hull predictor whose logits are wrong by up to `bound`, smoothly in x, at every noise."""
+    """A hull predictor whose logits are wrong by up to `bound`, smoothly in x, at every noise.
+
+    >>> mean = mistaken(6.0)(TOKENS[:1], (torch.tensor(1.0), torch.tensor(0.01)))
+    >>> (mean - TOKENS[0]).norm().item() < 1e-6
+    True
+    """
     error = wave(len(TOKENS), seed)
 
     def mean(x: Tensor, at: Point) -> Tensor:

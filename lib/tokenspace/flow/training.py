@@ -36,6 +36,9 @@ class Settings(Common):
     """A run's numbers; `batch` counts all processes, `micro` examples go through at a time.
 
     `decay` is that of the averaged weights. Raises ParameterError for a value out of range.
+
+    >>> Settings(steps=100).rate(0)
+    0.001
     """
 
     batch: int = 64
@@ -69,6 +72,9 @@ class Windows:
     """Random windows of L tokens of one text, as the released code draws them.
 
     Raises ParameterError for a text shorter than a window.
+
+    >>> Windows(torch.arange(9), 4)(2, torch.Generator().manual_seed(0)).shape
+    torch.Size([2, 4])
     """
 
     tokens: Int64[Tensor, " n"]

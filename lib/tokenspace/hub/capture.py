@@ -36,7 +36,13 @@ def captured(neighbours: Neighbours, hub_rows: Int[Tensor, " h"]) -> Bool[Tensor
 
 
 def token_groups(neighbours: Neighbours, hub_rows: Int[Tensor, " h"]) -> Int[Tensor, " q"]:
-    """Index into `GROUPS` of each query: free 0, captured 1, itself a hub row 2."""
+    """Index into `GROUPS` of each query: free 0, captured 1, itself a hub row 2.
+
+    >>> from tokenspace.hub import nearest
+    >>> rows = torch.tensor([[9.0, 0.0], [0.0, 1.0], [0.0, -1.0], [0.0, 9.0]])
+    >>> token_groups(nearest(rows), torch.tensor([1, 2])).tolist()
+    [1, 2, 2, 1]
+    """
     itself = torch.isin(neighbours.queries, hub_rows.to(neighbours.queries.device))
     return torch.where(itself, 2, captured(neighbours, hub_rows).to(torch.int64))
 

@@ -70,6 +70,9 @@ def limit(n: int) -> float:
     """Dimension above which n points only bound it from below: 2 log10 n.
 
     Eckmann and Ruelle, Physica D 56 (1992) 185: pairs at a tenth of the set's size must exist.
+
+    >>> round(limit(512), 1)
+    5.4
     """
     return 2 * math.log10(n)
 
@@ -106,6 +109,10 @@ def facco(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"], keep: float = 0.9) -
 
     F = i/N counts from i = 1; the last point has F = 1, no finite y, and is always dropped.
     The standard error is the delta method on Renyi's form of exponential order statistics.
+
+    >>> r2 = torch.tensor([1.1, 1.2, 1.5, 2.0, 3.0])
+    >>> round(facco(torch.ones(5), r2, keep=1.0).value, 4)
+    2.3305
     """
     pairs = _pairs(r1, r2)
     n = len(pairs.m)
@@ -122,6 +129,9 @@ def censored(r1: Float[Tensor, " q"], r2: Float[Tensor, " q"], keep: float = 0.9
     """Likelihood of the n smallest m, the rest censored: (n-1) / (sum m + (N-n) m_(n)).
 
     Unbiased under the model, with relative standard error 1 / sqrt(n).
+
+    >>> round(censored(torch.ones(4), torch.full((4,), math.e), keep=0.5).value, 6)
+    0.25
     """
     pairs = _pairs(r1, r2)
     n = len(pairs.m)
@@ -179,6 +189,9 @@ def lid(distances: Float[Tensor, "q k_max"], k: int = 20) -> Float[Tensor, " q"]
 
     Raises `TableError` for rows with r1 = 0 (deduplicate first), and for rows whose k neighbours
     are all at one distance, where it is infinite; both with their positions.
+
+    >>> round(lid(torch.tensor([[1.0, 2.0]]), k=2).item(), 4)
+    1.4427
     """
     r = _neighbourhood(distances, k)
     zero = (r[:, 0] == 0).nonzero().flatten()
@@ -202,6 +215,9 @@ def lid_harmonic(distances: Float[Tensor, "q k_max"], k: int = 20) -> Estimate:
 
     Rows whose k neighbours are all at one distance count as ties, with 1/LID = 0. The standard
     error takes the rows as independent, which overlapping neighbourhoods aren't quite.
+
+    >>> round(lid_harmonic(torch.tensor([[1.0, 2.0], [1.0, 2.0]]), k=2).value, 4)
+    1.4427
     """
     r = _neighbourhood(distances, k)
     some = r[:, 0] > 0

@@ -88,28 +88,48 @@ def neighbour_cosines(
 
 
 def cube(n: int, d: int, seed: int) -> Float[Tensor, "n d"]:
-    """n points uniform in the unit cube of R^d."""
+    """n points uniform in the unit cube of R^d.
+
+    >>> cube(3, 2, seed=0).shape
+    torch.Size([3, 2])
+    """
     return torch.rand(n, d, generator=_generator(seed), dtype=torch.float64)
 
 
 def gaussian(n: int, d: int, seed: int) -> Float[Tensor, "n d"]:
-    """n points of the standard normal in R^d."""
+    """n points of the standard normal in R^d.
+
+    >>> gaussian(3, 2, seed=0).shape
+    torch.Size([3, 2])
+    """
     return torch.randn(n, d, generator=_generator(seed), dtype=torch.float64)
 
 
 def sphere(n: int, d: int, seed: int) -> Float[Tensor, "n D"]:
-    """n points uniform on the unit sphere S^d in R^(d+1)."""
+    """n points uniform on the unit sphere S^d in R^(d+1).
+
+    >>> sphere(3, 2, seed=0).norm(dim=1).round(decimals=6).tolist()
+    [1.0, 1.0, 1.0]
+    """
     return torch.nn.functional.normalize(gaussian(n, d + 1, seed))
 
 
 def torus(n: int, d: int, seed: int) -> Float[Tensor, "n D"]:
-    """n points uniform on the flat torus T^d in R^(2d)."""
+    """n points uniform on the flat torus T^d in R^(2d).
+
+    >>> torus(3, 2, seed=0).shape
+    torch.Size([3, 4])
+    """
     angle = 2 * math.pi * cube(n, d, seed)
     return torch.cat([angle.cos(), angle.sin()], dim=1)  # (n, 2d)
 
 
 def swiss_roll(n: int, seed: int) -> Float[Tensor, "n 3"]:
-    """n points of the Swiss roll (t cos t, height, t sin t): a plane rolled up in R^3."""
+    """n points of the Swiss roll (t cos t, height, t sin t): a plane rolled up in R^3.
+
+    >>> swiss_roll(3, seed=0).shape
+    torch.Size([3, 3])
+    """
     u = cube(n, 2, seed)
     t = 1.5 * math.pi * (1 + 2 * u[:, 0])
     return torch.stack([t * t.cos(), 21 * u[:, 1], t * t.sin()], dim=1)

@@ -76,9 +76,9 @@ class Reading:
         """Plain numbers and text, ready for JSON; the hub's row ids are left out."""
         plain = {k: v for k, v in asdict(self).items() if k not in ("hub", "effect")}
         effect = {f"hub_{k}": v for k, v in asdict(self.effect).items()}
-        size = {"hub_rows": self.hub_rows, "hub_threshold": self.hub.threshold}
-        size |= {"hub_around": self.hub.around}
-        return plain | size | effect | {"notes": list(self.notes)}
+        found = {"hub_rows": self.hub_rows, "hub_threshold": self.hub.threshold}
+        where = {"hub_around": self.hub.around}
+        return plain | found | where | effect | {"notes": list(self.notes)}
 
 
 def read_dimension(

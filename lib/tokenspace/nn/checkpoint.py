@@ -157,7 +157,11 @@ def whole(module: nn.Module) -> dict[str, Tensor]:
 
 
 def plain(name: str) -> str:
-    """A parameter's name without what compiling and wrapping put into it."""
+    """A parameter's name without what compiling and wrapping put into it.
+
+    >>> plain("network._orig_mod.blocks.0.norm1.weight")
+    'network.blocks.0.norm1.weight'
+    """
     return ".".join(part for part in name.split(".") if part not in WRAPPERS)
 
 
@@ -172,6 +176,9 @@ def digest(*parts: str | Tensor) -> str:
     """The first 12 hexadecimal digits of SHA-256 over texts and tensors' bytes.
 
     Bytes know neither shape nor type: say them in a text before the tensor, or take `named`.
+
+    >>> digest("(2,)", torch.zeros(2)) == digest("(1, 2)", torch.zeros(1, 2))
+    False
     """
     found = hashlib.sha256()
     for part in parts:
@@ -184,7 +191,11 @@ def digest(*parts: str | Tensor) -> str:
 
 
 def named(*tensors: Tensor) -> str:
-    """Name tensors by their shapes, types and values."""
+    """Name tensors by their shapes, types and values.
+
+    >>> named(torch.zeros(2)) == named(torch.zeros(1, 2))
+    False
+    """
     return digest(*(part for t in tensors for part in (f"{tuple(t.shape)} {t.dtype}", t)))
 
 

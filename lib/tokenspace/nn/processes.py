@@ -13,7 +13,12 @@ from tokenspace.errors import ParameterError
 
 @contextmanager
 def processes() -> Iterator[str]:
-    """Join the processes that torchrun started; yields this one's device. Alone, does nothing."""
+    """Join the processes that torchrun started; yields this one's device. Alone, does nothing.
+
+    >>> with processes() as device:
+    ...     print(process())
+    (0, 1)
+    """
     cuda = torch.cuda.is_available()
     if "WORLD_SIZE" not in os.environ:
         yield "cuda" if cuda else "cpu"

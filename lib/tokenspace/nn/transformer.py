@@ -17,7 +17,11 @@ from tokenspace.errors import ParameterError
 def turns(
     length: int, width: int, base: float = 10_000.0, device: torch.device | str | None = None
 ) -> Float[Tensor, "2 length half"]:
-    """Cosines and sines of rotary positions: pair i of position s turns by s base^(-2i/width)."""
+    """Cosines and sines of rotary positions: pair i of position s turns by s base^(-2i/width).
+
+    >>> turns(3, 4)[0, 0].tolist()
+    [1.0, 1.0]
+    """
     pair = torch.arange(0, width, 2, device=device, dtype=torch.float32)
     position = torch.arange(length, device=device, dtype=torch.float32)
     angle = position[:, None] * base ** (-pair / width)  # (length, half)
@@ -27,7 +31,12 @@ def turns(
 def rotate(
     x: Float[Tensor, "*batch L width"], turn: Float[Tensor, "2 L half"]
 ) -> Float[Tensor, "*batch L width"]:
-    """Turn the pairs (x_i, x_{i + width/2}) of every position: products depend on distance only."""
+    """Turn the pairs (x_i, x_{i + width/2}) of every position: products depend on distance only.
+
+    >>> turn = turns(2, 2)[:, 1:]  # by one radian
+    >>> [round(v, 3) for v in rotate(torch.tensor([[1.0, 0.0]]), turn)[0].tolist()]
+    [0.54, 0.841]
+    """
     a, b = x.chunk(2, dim=-1)
     cos, sin = turn
     return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)

@@ -46,18 +46,32 @@ def cosine_gram(E: Rows, centred: bool = False) -> Float64[Tensor, "... T T"]:
 
 
 def pairs(gram: Gram) -> Float64[Tensor, "... P"]:
-    """The entries a < b."""
+    """The entries a < b.
+
+    >>> pairs(torch.tensor([[1.0, 2.0, 3.0], [0.0, 1.0, 4.0], [0.0, 0.0, 1.0]])).tolist()
+    [2.0, 3.0, 4.0]
+    """
     a, b = torch.triu_indices(gram.shape[-1], gram.shape[-1], 1)
     return gram[..., a, b].double()
 
 
 def alignment(A: Gram, B: Gram) -> Float64[Tensor, "..."]:
-    """ρ, Pearson's correlation of two Grams over a < b; nan where one of them is constant."""
+    """ρ, Pearson's correlation of two Grams over a < b; nan where one of them is constant.
+
+    >>> gram = cosine_gram(torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]))
+    >>> round(float(alignment(gram, 2 - gram)), 6)
+    -1.0
+    """
     return _pearson(pairs(A), pairs(B))
 
 
 def partial_alignment(A: Gram, B: Gram, given: Sequence[Gram]) -> Float64[Tensor, "..."]:
-    """ρ of what a least-squares fit on `given` Grams and a constant leaves of A and B. Ours."""
+    """ρ of what a least-squares fit on `given` Grams and a constant leaves of A and B. Ours.
+
+    >>> A, B, C = (cosine_gram(torch.randn(9, 4)) for _ in range(3))
+    >>> round(float(partial_alignment(A + 5 * C, A - 3 * C, [C])), 6)
+    1.0
+    """
     known = torch.stack([torch.ones_like(pairs(B)), *(pairs(g) for g in given)], dim=1)
     basis = torch.linalg.qr(known).Q
     return _pearson(*(x - (x @ basis) @ basis.T for x in (pairs(A), pairs(B))))
@@ -78,6 +92,11 @@ def probe(
     least squares between cosines of training tokens, scored on pairs of held-out tokens. Adam,
     v ~ N(0, 1/C) (the paper's N(0, C^-0.5), read as a standard deviation).
     Raises `ParameterError` for fewer than 2 folds, or too many to hold out a correlation.
+
+    >>> from tokenspace.staircase import arithmetic, signature_tensor
+    >>> phi = signature_tensor(arithmetic("add", 8), 1)
+    >>> float(probe(phi, phi.sum(2)).held_out) > 0.9  # order 0 is the case v = 1
+    True
     """
     T, _, C = phi.shape
     fit, score = _folds(T, folds, by, seed)
@@ -107,28 +126,47 @@ def probe(
 
 
 def span(signature: Float[Tensor, "T features"]) -> Float64[Tensor, "T r"]:
-    """Orthonormal basis, over tokens, of what a signature varies by (its centred columns)."""
+    """Orthonormal basis, over tokens, of what a signature varies by (its centred columns).
+
+    >>> span(torch.tensor([[1.0], [2.0], [3.0]])).shape
+    torch.Size([3, 1])
+    """
     rows = signature.double()
     values, vectors = torch.linalg.eigh((rows - rows.mean(0)) @ (rows - rows.mean(0)).T)
     return vectors[:, values > 1e-10 * float((rows**2).sum())]
 
 
 def variance_share(E: Rows, signature: Float[Tensor, "T _"]) -> Float64[Tensor, "..."]:
-    """Share of E's centred variance inside `span(signature)`; chance is rank / (T - 1)."""
+    """Share of E's centred variance inside `span(signature)`; chance is rank / (T - 1).
+
+    >>> x = torch.tensor([[1.0], [2.0], [3.0]])
+    >>> round(float(variance_share(x, 5 - 2 * x)), 6)
+    1.0
+    """
     rows = E.double() - E.double().mean(-2, keepdim=True)
     inside = span(signature).T @ rows
     return (inside**2).sum((-1, -2)) / (rows**2).sum((-1, -2))
 
 
 def project(E: Rows, signatures: Sequence[Float[Tensor, "T _"]]) -> Rows:
-    """E with its centred part cut down to the joint span of the signatures: orders <= k."""
+    """E with its centred part cut down to the joint span of the signatures: orders <= k.
+
+    >>> x = torch.tensor([[1.0, 5.0], [2.0, 4.0], [3.0, 9.0]])
+    >>> torch.allclose(project(x, [x]), x)
+    True
+    """
     mean = E.double().mean(-2, keepdim=True)
     basis = span(torch.cat([s.double() / s.double().norm() for s in signatures], dim=1))
     return (mean + basis @ (basis.T @ (E.double() - mean))).to(E.dtype)
 
 
 def best_order(E: Rows, signatures: Sequence[Float[Tensor, "T _"]]) -> Int64[Tensor, "..."]:
-    """The order whose centred Gram agrees best with E's; -1, none, when that is below `LEAST`."""
+    """The order whose centred Gram agrees best with E's; -1, none, when that is below `LEAST`.
+
+    >>> a, b = torch.eye(4)[[0, 0, 1, 1]], torch.eye(4)[[0, 1, 0, 1]]
+    >>> int(best_order(b, [a, b]))
+    1
+    """
     gram = cosine_gram(E, centred=True)
     scores = torch.stack([alignment(gram, cosine_gram(s, centred=True)) for s in signatures])
     value, order = scores.nan_to_num(-1).max(0)

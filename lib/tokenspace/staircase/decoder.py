@@ -27,7 +27,11 @@ from tokenspace.staircase.text import even_windows, refuse_text
 
 @dataclass(frozen=True)
 class DecoderShape:
-    """Sizes of a decoder, and γ: every matrix is drawn from N(0, d_in^(-2γ))."""
+    """Sizes of a decoder, and γ: every matrix is drawn from N(0, d_in^(-2γ)).
+
+    >>> DecoderShape(vocabulary=512, layers=2, d=96).gamma
+    0.8
+    """
 
     vocabulary: int
     layers: int = 8
@@ -43,7 +47,12 @@ class DecoderShape:
 
 
 class Decoder(nn.Module):
-    """logits = U norm(blocks(E x)), drawn from `seed`."""
+    """logits = U norm(blocks(E x)), drawn from `seed`.
+
+    >>> model = Decoder(DecoderShape(50, layers=1, d=8, heads=2, width=12, length=6))
+    >>> model(torch.tensor([[3, 1, 4]])).shape
+    torch.Size([1, 3, 50])
+    """
 
     def __init__(self, shape: DecoderShape, seed: int = 0) -> None:
         super().__init__()
@@ -101,6 +110,10 @@ class DecoderSettings(training.Settings):
     """How a decoder is trained: the paper's ratios .03 and .1 of warm-up and last rate.
 
     A cosine between them is our reading. The paper: peak 2.5e-4, batch 256, no word of decay.
+
+    >>> settings = DecoderSettings(100, lr=1.0, warmup=0.1)
+    >>> [round(settings.rate(s), 2) for s in (0, 9, 10, 55, 100)]
+    [0.1, 1.0, 1.0, 0.55, 0.1]
     """
 
     lr: float = 2.5e-4

@@ -28,7 +28,12 @@ Windows = Int64[Tensor, "R B L"]
 
 @dataclass(frozen=True)
 class CharGPT(Stacked):
-    """h = E + P; h += O [heads of softmax(Q h · K h) V h]; h += W2 silu(W1 h); logits U h."""
+    """h = E + P; h += O [heads of softmax(Q h · K h) V h]; h += W2 silu(W1 h); logits U h.
+
+    >>> model = CharGPT(5, length=3, d=8, width=8, heads=2)
+    >>> model(model.init([0.8], [0, 1]), torch.tensor([[[0, 1, 2]]] * 2)).shape
+    torch.Size([2, 1, 3, 5])
+    """
 
     vocabulary: int
     length: int = 8

@@ -34,7 +34,11 @@ ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[float, ...]]] = {
 
 
 def activation(name: str) -> tuple[Callable[[Tensor], Tensor], tuple[float, ...]]:
-    """σ and its derivatives s_0..s_3 at zero: relu, gelu, silu, tanh, linear, or "z^K"."""
+    """σ and its derivatives s_0..s_3 at zero: relu, gelu, silu, tanh, linear, or "z^K".
+
+    >>> activation("z^3")[1]
+    (0.0, 0.0, 0.0, 6.0)
+    """
     if name in ACTIVATIONS:
         return ACTIVATIONS[name]
     if name[:2] != "z^" or not name[2:].isdigit() or int(name[2:]) < 1:
@@ -58,6 +62,9 @@ class Stacked:
         """Parameters of runs γ × seeds, γ outermost, each matrix N(0, d_in^(-2γ)), along axis 0.
 
         Drawn in float64, run after run. Raises `ParameterError` for γ not above 0, or for no run.
+
+        >>> FFN(2, 2, d=3).init([0.5], [0, 1])["E"].shape
+        torch.Size([2, 2, 3])
         """
         bad = [g for g in gammas if not g > 0 or math.isinf(g)]
         if bad or not gammas or not seeds:
@@ -117,6 +124,10 @@ class Attention(Stacked):
     """f = U O V Σ_s a_s h_s read at the last position; a = softmax(h_s^T K^T Q h_L / √d).
 
     h = E + positions P. Paper: no residual, norm, FFN, bias. `residual` adds h_L (ours).
+
+    >>> model = Attention(5, 3, length=2, d=4, d_k=2)
+    >>> model(model.init([0.8], [0, 1]), torch.tensor([[0, 1]])).shape
+    torch.Size([2, 1, 3])
     """
 
     vocabulary: int
@@ -158,23 +169,39 @@ Model = FFN | Attention
 
 
 def rows_of(table: Float[Tensor, "R V d"], index: Sequences) -> Float[Tensor, "R N L d"]:
-    """table[r, index[r]], or table[r, index] when the index has no leading run axis."""
+    """table[r, index[r]], or table[r, index] when the index has no leading run axis.
+
+    >>> rows_of(torch.eye(2)[None], torch.tensor([[1, 0]])).tolist()
+    [[[[0.0, 1.0], [1.0, 0.0]]]]
+    """
     R, V, _ = table.shape
     return F.embedding(index + _starts(R, V, index)[:, :, None], table.flatten(0, 1))
 
 
 def sum_rows(table: Float[Tensor, "R V d"], index: Sequences) -> Float[Tensor, "R N d"]:
-    """Σ_i table[r, x_i]: a bag of rows, so that no (R, N, L, d) is stored."""
+    """Σ_i table[r, x_i]: a bag of rows, so that no (R, N, L, d) is stored.
+
+    >>> sum_rows(torch.eye(2)[None], torch.tensor([[1, 0], [1, 1]])).tolist()
+    [[[1.0, 1.0], [0.0, 2.0]]]
+    """
     return _Sums.apply(table, index)
 
 
 def linear(h: Float[Tensor, "R B L d"], W: Float[Tensor, "R m d"]) -> Float[Tensor, "R B L m"]:
-    """W h at every place: one product a run, not one a window."""
+    """W h at every place: one product a run, not one a window.
+
+    >>> linear(torch.ones(1, 2, 3, 4), torch.ones(1, 5, 4)).shape
+    torch.Size([1, 2, 3, 5])
+    """
     return (h.flatten(1, 2) @ W.mT).unflatten(1, h.shape[1:3])
 
 
 def read_out(h: Float[Tensor, "R N d"], U: Float[Tensor, "R K d"]) -> Float[Tensor, "R N K"]:
-    """h U^T, stored as (R, K, N): a softmax over few labels is slow where they lie side by side."""
+    """h U^T, stored as (R, K, N): a softmax over few labels is slow where they lie side by side.
+
+    >>> read_out(torch.ones(1, 2, 3), torch.ones(1, 4, 3)).mT.is_contiguous()
+    True
+    """
     return _ReadOut.apply(h, U)
 
 

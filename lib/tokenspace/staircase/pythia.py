@@ -40,7 +40,11 @@ class Snapshots:
 
 
 def revisions(points: int = 24) -> list[int]:
-    """About `points` of Pythia's 154 steps, even in the logarithm, with 0 and the last."""
+    """About `points` of Pythia's 154 steps, even in the logarithm, with 0 and the last.
+
+    >>> revisions(6)
+    [0, 1, 16, 512, 7000, 143000]
+    """
     if points < 3:
         raise ParameterError(f"points = {points}: 0, 1 and the last make 3 or more.")
     logs = torch.tensor(STEPS[1:], dtype=torch.float64).log()

@@ -19,12 +19,22 @@ LARGEST = 2**27  # entries of one signature or table of counts, 1 GiB
 
 
 def label_ids(task: Task) -> Int64[Tensor, " K"]:
-    """Labels that occur: the signatures' label axis."""
+    """Labels that occur: the signatures' label axis.
+
+    >>> from tokenspace.staircase import arithmetic
+    >>> label_ids(arithmetic("add", 2)).tolist()
+    [2, 3, 4]
+    """
     return (task.labels > 0).any(0).nonzero()[:, 0]
 
 
 def context_ids(task: Task) -> Int64[Tensor, " C"]:
-    """Tokens that stand beside a target: the signatures' context axes."""
+    """Tokens that stand beside a target: the signatures' context axes.
+
+    >>> from tokenspace.staircase import factorial
+    >>> context_ids(factorial(2)).tolist()
+    [8, 9, 10, 11]
+    """
     target = torch.isin(task.sequences, task.targets)
     others = target.sum(1, keepdim=True) - target.long() > 0  # a target stands elsewhere in the row
     return task.sequences[others].unique()
@@ -34,13 +44,22 @@ def signature_tensor(task: Task, order: int) -> Float64[Tensor, "T K *contexts"]
     """φ^{y;m} with its axes kept: target, label, m contexts. Every row sums to 1 (Lemma 1).
 
     Raises `ParameterError` for an order above L - 1 and for a target that never occurs.
+
+    >>> from tokenspace.staircase import arithmetic
+    >>> signature_tensor(arithmetic("add", 2), 1)[0].tolist()  # 1: (2, with 1), (3, with 2)
+    [[0.5, 0.0], [0.0, 0.5], [0.0, 0.0]]
     """
     _check_order(task, order)
     return _joint(task, [(p[0], p[1:]) for p in permutations(range(task.length), order + 1)])
 
 
 def label_signature(task: Task, order: int) -> Float64[Tensor, "T features"]:
-    """`signature_tensor`, one flat row a target."""
+    """`signature_tensor`, one flat row a target.
+
+    >>> from tokenspace.staircase import arithmetic
+    >>> label_signature(arithmetic("add", 2), 0).tolist()
+    [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]]
+    """
     return signature_tensor(task, order).flatten(1)
 
 
@@ -50,6 +69,10 @@ def pure(task: Task, order: int) -> Float64[Tensor, "T features"]:
     Hoeffding's interaction, taken at each set J of context places and laid side by side: order 1
     is P(y, c | v) - P(y | v) P(c). Contexts are taken as independent, with their law over all
     targets. Ours.
+
+    >>> from tokenspace.staircase import factorial
+    >>> pure(factorial(), 1).shape  # two places, 15 labels, 6 context tokens
+    torch.Size([27, 180])
     """
     _check_order(task, order)
     # Context places are counted without the target's own: slot s of a target at i.
@@ -67,7 +90,13 @@ def pure(task: Task, order: int) -> Float64[Tensor, "T features"]:
 
 
 def fourier(task: Task, k: int) -> Float64[Tensor, "T K"]:
-    """h_α = φ^{y;1}_α c_k, c_k(j) = cos(2πkj/p), j of p context tokens. k = 0: order 0."""
+    """h_α = φ^{y;1}_α c_k, c_k(j) = cos(2πkj/p), j of p context tokens. k = 0: order 0.
+
+    >>> from tokenspace.staircase import arithmetic, cosine_gram
+    >>> gram = cosine_gram(fourier(arithmetic("mod", 8), 2))  # cos(2π·2(a - b)/8)
+    >>> [round(abs(float(x)), 6) for x in gram[0, :3]]
+    [1.0, 0.0, 1.0]
+    """
     phi = signature_tensor(task, 1)  # (T, K, p)
     p = phi.shape[2]
     if not 0 <= k <= p // 2:

@@ -61,7 +61,11 @@ class Task:
         return self.weights @ self.counts[:, self.targets]
 
     def merged(self) -> "Task":
-        """One row a multiset; raises `ParameterError` when the label depends on positions."""
+        """One row a multiset; raises `ParameterError` when the label depends on positions.
+
+        >>> arithmetic("add", 3).merged().sequences.tolist()
+        [[1, 1], [1, 2], [1, 3], [2, 2], [2, 3], [3, 3]]
+        """
         if self.ordered:
             raise ParameterError(f"{self.name}: the label depends on positions; train it unmerged.")
         rows, group = self.sequences.sort(dim=1).values.unique(dim=0, return_inverse=True)
@@ -70,7 +74,12 @@ class Task:
 
 
 def best_loss(task: Task, known: Int64[Tensor, "N features"]) -> float:
-    """H(y | known features of X), nats: the least cross entropy of who sees only them."""
+    """H(y | known features of X), nats: the least cross entropy of who sees only them.
+
+    >>> task = arithmetic("add", 2)
+    >>> round(best_loss(task, task.sequences[:, :1]), 4)  # the second summand is one bit
+    0.6931
+    """
     labels, weights = _grouped(task, known.unique(dim=0, return_inverse=True)[1])
     return float(weights @ torch.special.entr(labels).sum(1))
 
@@ -85,7 +94,11 @@ def _grouped(task: Task, group: Int64[Tensor, " N"]) -> tuple[Tensor, Tensor]:
 
 
 def prescribed(kind: str, seed: int = 0) -> Task:
-    """Task 1: (a, x1, x2), a = 100, x in {0, ..., 50}; each label drawn once from p_a."""
+    """Task 1: (a, x1, x2), a = 100, x in {0, ..., 50}; each label drawn once from p_a.
+
+    >>> prescribed("normal").sequences.shape
+    torch.Size([2601, 3])
+    """
     if kind not in LAWS:
         raise ParameterError(f"law {kind!r} is unknown; take one of {', '.join(LAWS)}.")
     x = torch.cartesian_prod(torch.arange(51), torch.arange(51))
@@ -117,7 +130,12 @@ def arithmetic(
 
 
 def modular(N: int, L: int, vocabulary: int | None = None) -> Task:
-    """1 + (x1 + ... + xL) mod N over all N^L sequences of {1, ..., N}, as weighted multisets."""
+    """1 + (x1 + ... + xL) mod N over all N^L sequences of {1, ..., N}, as weighted multisets.
+
+    >>> task = modular(3, 3)
+    >>> len(task.weights), round(float(task.weights.sum()), 12)
+    (10, 1.0)
+    """
     rows = torch.combinations(torch.arange(1, N + 1), r=L, with_replacement=True).reshape(-1, L)
     task = _hard(f"mod, L={L}", rows, 1 + rows.sum(1) % N, vocabulary, torch.arange(1, N + 1))
     orderings = math.lgamma(L + 1) - torch.lgamma(task.counts + 1).sum(1)  # log L!/Πn!
@@ -125,7 +143,11 @@ def modular(N: int, L: int, vocabulary: int | None = None) -> Task:
 
 
 def parity(rows: int = 10_000, seed: int = 0) -> Task:
-    """Task 3: an anchor a of {11..20} somewhere among 7 noise tokens of {21..60}; y = a mod 2."""
+    """Task 3: an anchor a of {11..20} somewhere among 7 noise tokens of {21..60}; y = a mod 2.
+
+    >>> parity(100).targets.tolist()
+    [11, 12, 13, 14, 15, 16, 17, 18, 19, 20]
+    """
     g = torch.Generator().manual_seed(seed)
     sequences = torch.randint(21, 61, (rows, 8), generator=g)
     anchor = torch.randint(11, 21, (rows,), generator=g)
@@ -135,7 +157,11 @@ def parity(rows: int = 10_000, seed: int = 0) -> Task:
 
 
 def minmax(N: int) -> Task:
-    """(c, x1, x2), x in {1..N}: c = N+1 asks for the larger, c = N+2 for the smaller."""
+    """(c, x1, x2), x in {1..N}: c = N+1 asks for the larger, c = N+2 for the smaller.
+
+    >>> minmax(2).labels.argmax(1).tolist()
+    [1, 2, 2, 2, 1, 1, 1, 2]
+    """
     rows = torch.cartesian_prod(torch.arange(N + 1, N + 3), *[torch.arange(1, N + 1)] * 2)
     c, a, b = rows.T
     y = torch.where(c == N + 1, torch.maximum(a, b), torch.minimum(a, b))
@@ -146,6 +172,9 @@ def length_three(A: int = 20, X: int = 40) -> Task:
     """Task 4: (a1, a2, x), a in {1..A}, x in {A+1..A+X}; y = (a1 + a2 + x) mod X.
 
     When A is a multiple of X order 1 is blank (erratum f).
+
+    >>> length_three(2, 3).sequences.shape
+    torch.Size([12, 3])
     """
     anchors, others = torch.arange(1, A + 1), torch.arange(A + 1, A + X + 1)
     rows = torch.cartesian_prod(anchors, anchors, others)
@@ -159,6 +188,10 @@ def factorial(
 
     The blocks of `BLOCKS` are mixed in proportion to `weights`; a dropped or weightless block has
     no labels. Tokens: v = q^2 a + q b + c, then c1, then c2, so that a sum knows the place.
+
+    >>> task = factorial()
+    >>> task.sequences.shape, task.labels.shape
+    (torch.Size([243, 3]), torch.Size([243, 15]))
     """
     unknown = [name for name in drop if name not in BLOCKS]
     if unknown or len(weights) != len(BLOCKS) or min(weights) < 0:
@@ -179,6 +212,10 @@ def pointer(slots: int = 4, values: int = 4) -> Task:
     """Ours, for attention: y is one of a | the value in slot b, for the last token v = (a, b).
 
     Before v stands one token a slot, (slot, value); 16 + 16 tokens by default.
+
+    >>> task = pointer()
+    >>> task.vocabulary, task.sequences.shape
+    (32, torch.Size([4096, 5]))
     """
     n = values * slots
     rows = torch.cartesian_prod(*[torch.arange(values)] * (slots + 1), torch.arange(slots))

@@ -48,6 +48,10 @@ def bpe(text: str, size: int = 200) -> tuple[Tokens, list[str]]:
     the text's alphabet, its commonest characters; the last stands for all others. Symbols are in
     the order of their counts. Raises `ParameterError` for more symbols than the text's pairs
     support, each seen twice or more.
+
+    >>> tokens, symbols = bpe("to be, or not to be, or not", 16)
+    >>> "".join(symbols[t] for t in tokens)
+    'to be, or not to be, or not'
     """
     squeezed = " ".join(text.lower().split())
     if size < 4:
@@ -78,6 +82,9 @@ def model_tokens(model: str | Path, text: str) -> Tokens:
 
     What looks like a special token in the text is read as text. Raises `SourceError` when the model
     has no tokenizer.
+
+    >>> model_tokens("minilm", "to be").shape
+    torch.Size([2])
     """
     tokenizer = load_tokenizer(model)
     tokenizer.encode_special_tokens = True
@@ -117,7 +124,11 @@ def clone(tokens: Tokens, n: int, seed: int = 0) -> Tokens:
 
 
 def n_gram_codes(tokens: Texts, n: int, V: int) -> Int64[Tensor, "*batch count"]:
-    """Each n-gram as one number in base V, its first token the highest digit."""
+    """Each n-gram as one number in base V, its first token the highest digit.
+
+    >>> n_gram_codes(torch.tensor([1, 0, 2]), 2, 10).tolist()
+    [10, 2]
+    """
     count = tokens.shape[-1] - n + 1
     code = tokens.new_zeros(*tokens.shape[:-1], count)
     for j in range(n):

@@ -16,7 +16,11 @@ Windows = Int64[Tensor, "B L"]
 
 
 def n_gram_counts(tokens: Tokens, n: int, V: int) -> Float64[Tensor, "*V"]:
-    """How often each n-gram stands in the text; axes in reading order, the last token last."""
+    """How often each n-gram stands in the text; axes in reading order, the last token last.
+
+    >>> n_gram_counts(torch.tensor([0, 1, 0, 1]), 2, 2).tolist()
+    [[0.0, 2.0], [1.0, 0.0]]
+    """
     if n < 1 or len(tokens) < n or int(tokens.max()) >= V or int(tokens.min()) < 0:
         reach = f"{int(tokens.min())} to {int(tokens.max())}" if len(tokens) else "none"
         raise ParameterError(
@@ -33,6 +37,9 @@ def n_gram_law(tokens: Tokens, n: int, V: int) -> Float64[Tensor, "contexts V"]:
     """P(y | last n - 1 tokens): counts plus half a pseudo-count spread as the (n-1)-gram law.
 
     So no probability is 0; below the unigram stands the uniform law.
+
+    >>> n_gram_law(torch.tensor([0, 1, 0, 1]), 1, 2).tolist()
+    [[0.5, 0.5]]
     """
     law = torch.full((1, V), 1 / V, dtype=torch.float64)
     for k in range(1, n + 1):
@@ -43,7 +50,11 @@ def n_gram_law(tokens: Tokens, n: int, V: int) -> Float64[Tensor, "contexts V"]:
 
 
 def text_signature(tokens: Tokens, V: int, order: int) -> Float64[Tensor, "V features"]:
-    """P(y, x_{t-1}, ..., x_{t-order} | x_t): order 0 is the next-token signature. Unseen: zeros."""
+    """P(y, x_{t-1}, ..., x_{t-order} | x_t): order 0 is the next-token signature. Unseen: zeros.
+
+    >>> text_signature(torch.tensor([0, 1, 0, 1, 1]), 2, 0).tolist()
+    [[0.0, 1.0], [0.5, 0.5]]
+    """
     if order < 0:
         raise ParameterError(f"order = {order}: orders begin at 0, the next-token signature.")
     joint = n_gram_counts(tokens, order + 2, V).movedim(-2, 0).flatten(1)  # (V, V^(order + 1))
@@ -51,7 +62,11 @@ def text_signature(tokens: Tokens, V: int, order: int) -> Float64[Tensor, "V fea
 
 
 def innovation(tokens: Tokens, V: int, order: int) -> Float64[Tensor, "V features"]:
-    """P(ctx_k | x) [P(y | x, ctx_k) - P(y | x, ctx_{k-1})], k = `order`: its pure part. Ours."""
+    """P(ctx_k | x) [P(y | x, ctx_k) - P(y | x, ctx_{k-1})], k = `order`: its pure part. Ours.
+
+    >>> innovation(torch.tensor([0, 1] * 9), 2, 1).abs().max().item() < 1e-6  # bigrams say all
+    True
+    """
     if order < 1:
         raise ParameterError(f"order = {order}: an innovation compares orders k and k - 1; k >= 1.")
     full = n_gram_counts(tokens, order + 2, V)  # axes: ctx_k furthest first, x, y
@@ -68,6 +83,9 @@ def most_frequent(tokens: Tokens, count: int, least: int = 10) -> Int64[Tensor, 
     """The paper's eligible tokens, taken by us as those seen `least` times before another token.
 
     Ties go to the smaller id. Raises `ParameterError` when fewer than `count` are eligible.
+
+    >>> most_frequent(torch.tensor([3, 1, 3, 1, 3, 2]), 2, least=2).tolist()
+    [3, 1]
     """
     seen = torch.bincount(tokens[:-1])
     eligible = int((seen >= least).sum())
@@ -85,6 +103,9 @@ def followers(
     """φ^nt of `ids` alone: P(x_{s+1} = ν | x_s = α), a column a ν that ever follows one of them.
 
     With `below`, given that ν < `below`. Zeros for an α that nothing follows.
+
+    >>> followers(torch.tensor([3, 1, 3, 1, 3, 2]), torch.tensor([3])).tolist()  # 1, 1, 2
+    [[0.666..., 0.333...]]
     """
     place = place_of(ids, int(torch.cat([tokens, ids]).max()) + 1)
     at, after = place[tokens[:-1]], tokens[1:]
@@ -97,7 +118,12 @@ def followers(
 
 
 def prefix_bag_signature(windows: Windows, V: int) -> Float64[Tensor, "V V V"]:
-    """φ(α, ν, β) = P(x_{s+1} = ν, β anywhere in X_{<s} | x_s = α): presence only, s < L."""
+    """φ(α, ν, β) = P(x_{s+1} = ν, β anywhere in X_{<s} | x_s = α): presence only, s < L.
+
+    >>> phi = prefix_bag_signature(torch.tensor([[0, 0, 1, 2]]), 3)
+    >>> phi[1, 2].tolist(), phi[0].sum(0).tolist()
+    ([1.0, 0.0, 0.0], [0.5, 0.0, 0.0])
+    """
     if windows.shape[1] < 2 or V**3 > LARGEST:
         raise ParameterError(
             f"windows of {windows.shape[1]} tokens, vocabulary {V}: needs windows of 2 or more and "
@@ -120,6 +146,10 @@ def attention_path_signature(
     """φ^attn_α(ν) = E[A_{s,I} 1{x_{s+1} = ν} | x_I = α], I uniform in 1..s; A the heads' mean.
 
     `labels` is x_{s+1}. For α at I the mean is over every s >= I and its own 1/s.
+
+    >>> A = torch.tensor([[[1.0, 0.0], [0.25, 0.75]]])
+    >>> attention_path_signature(A, torch.tensor([[0, 1]]), torch.tensor([[1, 0]]), 2)[1].tolist()
+    [0.75, 0.0]
     """
     B, L = tokens.shape
     prior = torch.ones(L, L).tril().double() / torch.arange(1, L + 1)[:, None]  # (s, I), P(I | s)

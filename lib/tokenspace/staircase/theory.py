@@ -50,6 +50,11 @@ def order_terms(model: FFN, params: Params, task: Task) -> list[Rows]:
     Σ_{S ⊆ β} (-1)^(m-|S|) σ'(E_α + Σ_S E_β). For a polynomial σ that is the paper's multinomial
     sum; for any other it is as exact. With a hidden W, E stands for its rows W E, and the term is
     taken back by W^T.
+
+    >>> from tokenspace.staircase import FFN, arithmetic
+    >>> task, model = arithmetic("add", 3, vocabulary=7), FFN(7, 7, d=4, activation="z^2")
+    >>> len(order_terms(model, model.init([0.5], [0], torch.float64), task))
+    2
     """
     H = model.rows(params)
     U = params["U"][:, label_ids(task)]  # (R, K, h)
@@ -144,19 +149,32 @@ def attention_terms(model: Attention, params: Params, task: Task) -> dict[str, R
 
 
 def slope(name: str, z: Tensor) -> Tensor:
-    """σ'(z), elementwise."""
+    """σ'(z), elementwise.
+
+    >>> slope("z^3", torch.tensor([2.0])).item()
+    12.0
+    """
     with torch.enable_grad():
         at = z.detach().requires_grad_()
         return torch.autograd.grad(activation(name)[0](at).sum(), at)[0]
 
 
 def cosine(A: Rows, B: Rows, centred: bool = False) -> Float[Tensor, "*R"]:
-    """Cosine of two velocity fields, all targets together, less their mean row when `centred`."""
+    """Cosine of two velocity fields, all targets together, less their mean row when `centred`.
+
+    >>> x = torch.eye(2)
+    >>> round(float(cosine(x, 3 * x)), 5)
+    1.0
+    """
     return torch.cosine_similarity(_flat(A, centred), _flat(B, centred), dim=-1)
 
 
 def relative_error(found: Rows, exact: Rows, centred: bool = False) -> Float[Tensor, "*R"]:
-    """‖found - exact‖ / ‖exact‖, of rows less their mean when `centred`."""
+    """‖found - exact‖ / ‖exact‖, of rows less their mean when `centred`.
+
+    >>> round(float(relative_error(1.5 * torch.eye(2), torch.eye(2))), 5)
+    0.5
+    """
     wanted = _flat(exact, centred)
     return (_flat(found, centred) - wanted).norm(dim=-1) / wanted.norm(dim=-1)
 

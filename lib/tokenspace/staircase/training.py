@@ -123,6 +123,11 @@ def train(
     `settings.batch` rows are the next ones of an endless chain of permutations: an epoch is
     N/batch steps. Logs loss, accuracy, target rows of E, normalized cross entropy of each block.
     Raises `ParameterError` for a model of other sizes than the task's, and as `follow` does.
+
+    >>> from tokenspace.staircase import FFN, arithmetic
+    >>> task, model = arithmetic("add", 3, vocabulary=7), FFN(7, 7, d=8)
+    >>> train(model, model.init([0.5], [0, 1]), task, Settings(steps=3)).losses.shape
+    torch.Size([4, 2])
     """
     refuse_misfit(model, task)
     settings, runs = settings.of(params), stacked(params, device)

@@ -81,6 +81,12 @@ def square_points(reader: Reader, games: Sequence[chess.Board]) -> BoardPoints:
     """The small chess model at every token: at an even place it chooses a from square, else a to.
 
     Points where BOS, which is no square, is a candidate are left out.
+
+    >>> from tokenspace.curvature import reader_of
+    >>> from tokenspace.curvature.chess import ChessRecipe, games_of, untrained_chess
+    >>> reader = reader_of(untrained_chess(ChessRecipe(width=16, layers=1)))
+    >>> square_points(reader, games_of("1. e4 e5 *")).holds.shape
+    torch.Size([5, 737])
     """
     ids = [tokens_of(game) for game in games]
     holds = torch.cat([facts_along(game) for game in games])

@@ -70,6 +70,9 @@ def own_squares(holds: Bool[Tensor, "N F"]) -> Bool[Tensor, "N 64"]:
     """Squares with a piece of the side to move, from the facts: what a choice of square asks.
 
     A fact has a colour and a choice has none, so a state may tell this where it tells no fact.
+
+    >>> own_squares(facts(chess.Board())[None])[0].nonzero().flatten().tolist() == [*range(16)]
+    True
     """
     white = torch.tensor([fact.piece is not None and fact.piece.color for fact in FACTS[:-1]])
     square = torch.tensor([fact.square for fact in FACTS[:-1]])
@@ -139,6 +142,9 @@ def random_games(count: int, seed: int, plies: int, greed: float = 0.0) -> list[
     A move's weight is exp(greed · gain), where the gain (in pawns) is what it takes less what can
     be taken back: 0 draws uniformly, 1 makes games look a little more like real ones. Each game
     has a seed of its own, so that fewer of them are the first of more.
+
+    >>> random_games(2, 0, 8)[0] == random_games(1, 0, 8)[0]
+    True
     """
     games = [chess.Board() for _ in range(count)]
     for i, board in enumerate(games):
@@ -151,7 +157,11 @@ def random_games(count: int, seed: int, plies: int, greed: float = 0.0) -> list[
 
 
 def replay(game: chess.Board) -> Iterator[tuple[chess.Board, chess.Move]]:
-    """Each move of a game with the board before it. The board is one object, moved on."""
+    """Each move of a game with the board before it. The board is one object, moved on.
+
+    >>> [move.uci() for _, move in replay(games_of("1. e4 e5 *")[0])]
+    ['e2e4', 'e7e5']
+    """
     board = game.root()
     for move in game.move_stack:
         yield board, move
@@ -185,6 +195,11 @@ def encode_game(reader: Reader, game: chess.Board) -> tuple[list[int], list[Nami
 
     Castling names no square. Raises ParameterError for a tokenizer that doesn't give the text
     back.
+
+    >>> from tokenspace.curvature import untrained_reader
+    >>> reader = untrained_reader(["1. e4 e5"])
+    >>> encode_game(reader, games_of("1. e4 e5 *")[0])[1][1]
+    Naming(ply=1, position=3, before='')
     """
     text, moves = movetext(game)
     found = reader.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
@@ -209,7 +224,12 @@ def encode_game(reader: Reader, game: chess.Board) -> tuple[list[int], list[Nami
 
 
 def named_square(reader: Reader, before: str, token: int) -> int:
-    """The square that a token completes after a move's text so far; `NONE` if it completes none."""
+    """The square that a token completes after a move's text so far; `NONE` if it completes none.
+
+    >>> from tokenspace.curvature import untrained_reader
+    >>> chess.square_name(named_square(untrained_reader(["3"]), "Nf", 1))
+    'f3'
+    """
     written = before + reader.tokenizer.decode([token]).strip()
     found = SQUARE_NAME.findall(written)
     return chess.parse_square(found[-1]) if found and len(written) > len(before) else NONE

@@ -63,13 +63,22 @@ def tokens_of(game: chess.Board) -> list[int]:
 
 
 def facts_along(game: chess.Board) -> Bool[Tensor, "L F"]:
-    """The facts of the position at every token of a game: those before the move being made."""
+    """The facts of the position at every token of a game: those before the move being made.
+
+    >>> from tokenspace.curvature.chess.games import games_of
+    >>> facts_along(games_of("1. e4 *")[0])[:, -1].tolist()  # White to move: at BOS, at e2
+    [True, True, False]
+    """
     before = [facts(board) for board, _ in replay(game)]
     return torch.stack([*(row for row in before for _ in range(2)), facts(game)])
 
 
 def untrained_chess(recipe: ChessRecipe) -> Any:
-    """The model of a recipe before training: a Llama of transformers over 65 tokens."""
+    """The model of a recipe before training: a Llama of transformers over 65 tokens.
+
+    >>> sum(p.numel() for p in untrained_chess(ChessRecipe()).parameters()) // 10_000  # 0.34 M
+    34
+    """
     from transformers import LlamaConfig, LlamaForCausalLM  # takes seconds to import
 
     config = LlamaConfig(
@@ -99,6 +108,10 @@ def train_chess(
 
     The games and the order of batches are the same on every `device`; the model comes back to the
     CPU. With a `checkpoint` the training goes on from where it was left.
+
+    >>> tiny = ChessRecipe(width=8, layers=1, heads=1, games=4, plies=4, steps=2, batch=2)
+    >>> train_chess(tiny).config.hidden_size
+    8
     """
     games = random_games(recipe.games, recipe.seed + 1, recipe.plies, recipe.greed)
     ids, labels = (each.to(device) for each in batch_of(games))
@@ -126,7 +139,12 @@ def train_chess(
 
 
 def batch_of(games: Sequence[chess.Board]) -> tuple[Int64[Tensor, "N L"], Int64[Tensor, "N L"]]:
-    """Token ids of games, and labels that leave out what fills up the shorter ones."""
+    """Token ids of games, and labels that leave out what fills up the shorter ones.
+
+    >>> from tokenspace.curvature.chess.games import games_of
+    >>> batch_of(games_of("1. e4 e5 *\\n\\n1. d4 *"))[1][1].tolist()
+    [64, 11, 27, -100, -100]
+    """
     rows = [torch.tensor(tokens_of(game)) for game in games]
     ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     labels = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=IGNORED)
@@ -137,6 +155,9 @@ def batch_of(games: Sequence[chess.Board]) -> tuple[Int64[Tensor, "N L"], Int64[
 def legality(model: Any, games: Sequence[chess.Board]) -> tuple[float, float]:
     """Share of moves whose likeliest from square can move, and whose likeliest to square, given
     the game's own from square, can be reached.
+
+    >>> legality(untrained_chess(ChessRecipe(layers=1)), random_games(1, 0, 4))[0] <= 1
+    True
     """
     found: list[tuple[bool, bool]] = []
     for game in games:
@@ -150,7 +171,16 @@ def legality(model: Any, games: Sequence[chess.Board]) -> tuple[float, float]:
 
 
 def save_chess(model: Any, recipe: ChessRecipe, path: Path) -> str:
-    """Write the weights with their recipe, and beside them the file's sha256, which is returned."""
+    """Write the weights with their recipe, and beside them the file's sha256, which is returned.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "chess.safetensors"
+    ...     recipe = ChessRecipe(width=8, layers=1, heads=1)
+    ...     digest = save_chess(untrained_chess(recipe), recipe, path)
+    ...     load_chess(path)[1] == recipe
+    True
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     weights = {name: value.contiguous() for name, value in model.state_dict().items()}
     with placing(_sums(path)) as sums, placing(path) as part:
@@ -164,6 +194,10 @@ def load_chess(path: Path) -> tuple[Any, ChessRecipe]:
     """The model in a file that `save_chess` wrote, and its recipe.
 
     Raises SourceError when the file or its sha256 is missing, or when they disagree.
+
+    >>> load_chess(Path("nowhere.safetensors"))
+    Traceback (most recent call last):
+    tokenspace.errors.SourceError: No chess model at nowhere.safetensors...
     """
     again = "Copy both files again, or train it: python -m tokenspace.curvature.chess.train PATH"
     for file in (path, _sums(path)):

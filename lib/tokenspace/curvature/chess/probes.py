@@ -66,13 +66,21 @@ def fit_probes(x: Float[Tensor, "N n"], holds: Bool[Tensor, "N F"], ridge: float
 
 
 def varied(holds: Bool[Tensor, "N F"], least: int) -> Bool[Tensor, " F"]:
-    """Facts that hold, and fail, in `least` rows or more; others teach a probe nothing."""
+    """Facts that hold, and fail, in `least` rows or more; others teach a probe nothing.
+
+    >>> varied(torch.tensor([[1, 0, 1], [1, 0, 0]]).bool(), least=1).tolist()
+    [False, False, True]
+    """
     count = holds.sum(0)
     return (count >= least) & (len(holds) - count >= least)
 
 
 def held_out(game: Int64[Tensor, " N"], share: float, seed: int) -> Bool[Tensor, " N"]:
-    """Rows of the games that are kept for testing: `share` of all games, at least one."""
+    """Rows of the games that are kept for testing: `share` of all games, at least one.
+
+    >>> held_out(torch.tensor([0, 0, 1, 1]), share=0.5, seed=0).sum().item()
+    2
+    """
     games = game.unique()
     count = max(1, round(share * len(games)))
     if count >= len(games):
@@ -90,6 +98,10 @@ def auc(
 
     The area under the ROC curve (ties count half) over pairs of rows of equal `place`; nan for a
     fact without such a pair. Places all equal give the usual area.
+
+    >>> score, holds = torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[0], [1], [0]]).bool()
+    >>> auc(score, holds, torch.zeros(3).long()).item()
+    0.5
     """
     above = torch.zeros(score.shape[1], dtype=torch.float64)
     pairs = torch.zeros_like(above)
@@ -117,6 +129,10 @@ def probe_auc(
     """`auc` of every fact on held-out games, by probes fitted on the others.
 
     `exchanged` is the null: each game has the facts of another, place by place, and auc is near .5.
+
+    >>> x, game = torch.eye(2).repeat(4, 1), torch.arange(8) // 2
+    >>> probe_auc(x, x > 0, game, torch.zeros(8).long()).tolist()
+    [1.0, 1.0]
     """
     if exchanged:
         rows, partners = next(exchanged_games(game, place, 1, seed))
@@ -127,13 +143,22 @@ def probe_auc(
 
 
 def bag_of_tokens(ids: Sequence[Sequence[int]], size: int) -> Float[Tensor, "N V"]:
-    """How often each of `size` tokens has come up to each position: the baseline of probes."""
+    """How often each of `size` tokens has come up to each position: the baseline of probes.
+
+    >>> bag_of_tokens([[1, 0, 1]], size=2).tolist()
+    [[0.0, 1.0], [1.0, 1.0], [1.0, 2.0]]
+    """
     eye = np.eye(size, dtype=np.float32)
     return torch.from_numpy(np.concatenate([eye[list(row)].cumsum(0) for row in ids]))
 
 
 def rotated_cosine(plane: Planes, world: World) -> Float64[Tensor, " N"]:
-    """Mean |cos| between R w_i and R w_j over pairs of world vectors, at each point."""
+    """Mean |cos| between R w_i and R w_j over pairs of world vectors, at each point.
+
+    >>> x = torch.eye(3).double()
+    >>> round(rotated_cosine(x[None, :2], torch.stack([x[0], x[0] + x[1]])).item() ** 2, 9)
+    0.5
+    """
     if len(world) < 2:
         raise ParameterError("A pair takes two world vectors at least.")
     inside = normalize(plane @ _unit(world).T, dim=1)  # (N, 2, F): each Rw, turned a quarter
@@ -143,7 +168,12 @@ def rotated_cosine(plane: Planes, world: World) -> Float64[Tensor, " N"]:
 
 
 def random_planes(N: int, n: int, seed: int) -> Planes:
-    """Orthonormal pairs of uniformly random planes."""
+    """Orthonormal pairs of uniformly random planes.
+
+    >>> pair = random_planes(1, 3, seed=0)[0]
+    >>> torch.allclose(pair @ pair.T, torch.eye(2).double())
+    True
+    """
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randn(N, n, 2, generator=generator, dtype=torch.float64)
     return torch.linalg.qr(drawn).Q.mT  # (N, 2, n)

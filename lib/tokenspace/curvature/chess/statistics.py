@@ -58,17 +58,29 @@ def permutation_test(value: float, null: Iterable[float]) -> PermutationTest:
 
 
 def king_distance() -> Int[np.ndarray, "64 64"]:
-    """Moves of a king between two squares on an empty board."""
+    """Moves of a king between two squares on an empty board.
+
+    >>> int(king_distance()[0, 63])
+    7
+    """
     return np.array([[chess.square_distance(i, j) for j in range(64)] for i in range(64)])
 
 
 def quadrants() -> Int[np.ndarray, " 64"]:
-    """Which quarter of the board (0-3) a square lies in."""
+    """Which quarter of the board (0-3) a square lies in.
+
+    >>> np.bincount(quadrants()).tolist()
+    [16, 16, 16, 16]
+    """
     return 2 * (RANK // 4) + FILE // 4
 
 
 def square_permutations(draws: int, seed: int, group: str = "S8xS8") -> Int[np.ndarray, "draws 64"]:
-    """Random permutations of the squares: files and ranks apart ("S8xS8"), or all ("S64")."""
+    """Random permutations of the squares: files and ranks apart ("S8xS8"), or all ("S64").
+
+    >>> [len(set(rank)) for rank in square_permutations(1, 0).reshape(8, 8) // 8]
+    [1, 1, 1, 1, 1, 1, 1, 1]
+    """
     generator = np.random.default_rng(seed)
     if group == "S64":
         return np.array([generator.permutation(64) for _ in range(draws)])
@@ -80,7 +92,11 @@ def square_permutations(draws: int, seed: int, group: str = "S8xS8") -> Int[np.n
 
 
 def mantel(similarity: Similarity, distance: np.ndarray) -> float:
-    """Spearman's ρ over pairs of different squares; pairs without a similarity are left out."""
+    """Spearman's ρ over pairs of different squares; pairs without a similarity are left out.
+
+    >>> round(mantel(-1.0 * king_distance(), king_distance()), 9)
+    -1.0
+    """
     x, y = similarity[ABOVE], distance[ABOVE]
     known = np.isfinite(x)
     return rank_correlation(x[known], y[known])
@@ -93,6 +109,9 @@ def mantel_test(
 
     Similarities are ranked once. Distances take few values, so that counts give their ranks; these
     are not the same after each permutation, where some squares have no similarity.
+
+    >>> mantel_test(-1.0 * king_distance(), king_distance(), draws=9, seed=0).p
+    0.1
     """
     known = np.isfinite(similarity[ABOVE])
     i, j = (side[known] for side in ABOVE)  # the pairs, (P,) each
@@ -109,7 +128,11 @@ def mantel_test(
 
 
 def cosines(gram: Float[np.ndarray, "K K"]) -> Float[np.ndarray, "K K"]:
-    """Cosines from inner products; nan where a length is 0 or unknown."""
+    """Cosines from inner products; nan where a length is 0 or unknown.
+
+    >>> float(cosines(np.array([[4.0, 2.0], [2.0, 4.0]]))[0, 1])
+    0.5
+    """
     length = np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), np.nan))
     return gram / (length[:, None] * length)
 
@@ -118,6 +141,10 @@ def purity(similarity: Similarity, region: Int[np.ndarray, " 64"]) -> float:
     """Share of squares that lie in their cluster's commonest region; as many clusters as regions.
 
     Clusters are by average linkage on 1 - similarity, of the squares that have one.
+
+    >>> same = (quadrants()[:, None] == quadrants()).astype(float)
+    >>> purity(same, quadrants())
+    1.0
     """
     known = np.isfinite(similarity).sum(1) > 1
     near, region = similarity[np.ix_(known, known)], region[known]
@@ -130,7 +157,11 @@ def purity(similarity: Similarity, region: Int[np.ndarray, " 64"]) -> float:
 
 
 def holm(p: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
-    """Holm's adjusted p of K tests, in their order (Holm 1979): below α, the test stands."""
+    """Holm's adjusted p of K tests, in their order (Holm 1979): below α, the test stands.
+
+    >>> [round(float(p), 9) for p in holm(np.array([0.01, 0.04, 0.03]))]
+    [0.03, 0.06, 0.06]
+    """
     order = np.argsort(p)
     grown = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty(len(p))
@@ -160,7 +191,11 @@ def exchanged_games(
 
 
 def by_square(kappa: Kappa, square: Int64[Tensor, " F"]) -> OnSquare:
-    """Mean κ of the world vectors on each square; those of no square (-1) are left out."""
+    """Mean κ of the world vectors on each square; those of no square (-1) are left out.
+
+    >>> by_square(torch.tensor([[1.0, 3.0, 9.0]]).double(), torch.tensor([5, 5, -1]))[0, 5].item()
+    2.0
+    """
     here = square >= 0
     members = one_hot(square[here], 64).double()  # (F, 64)
     return kappa[:, here] @ members / members.sum(0)
@@ -170,6 +205,11 @@ def coupling_ratio(on_square: OnSquare, top: Pairs) -> float:
     """Mean κ on the two likeliest squares of each point over the mean on all other squares.
 
     Raises ParameterError when a point's likeliest token is no square.
+
+    >>> on_square = torch.ones(1, 64).double()
+    >>> on_square[0, 3] = 3.0
+    >>> coupling_ratio(on_square, torch.tensor([[3, 4]]))
+    2.0
     """
     no_square = int(((top < 0) | (top > 63)).any(1).sum())
     if no_square:
