@@ -8,6 +8,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 import torch
@@ -103,7 +104,7 @@ def load_npy(path: Path, side: str = "input", tensor: str | None = None) -> Embe
         raise not_a(".npy", path.name, first, size)
     try:
         array = np.load(path, mmap_mode="c", allow_pickle=False)
-    except ValueError as error:
+    except (ValueError, TokenError) as error:  # the header is parsed as Python
         raise SourceError(
             f"{path} can't be read as a plain array ({error}; size {size} bytes). "
             "Save it again with numpy.save from a float32 array."

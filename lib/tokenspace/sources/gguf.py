@@ -55,7 +55,13 @@ class GGUFFile(GGUFReader):
     def value(self, key: str, default: Any = None) -> Any:
         """A field of the file's header, such as `tokenizer.ggml.tokens`."""
         field = self.get_field(key)
-        return default if field is None else field.contents()
+        try:
+            return default if field is None else field.contents()
+        except UnicodeDecodeError as error:
+            raise SourceError(
+                f"{self.path.name}: {key} is not UTF-8 ({error}). The file is damaged: download it "
+                "again."
+            ) from error
 
     def read(self, name: str) -> tuple[Tensor, str]:
         """The rows of one tensor and the name of its stored type.

@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import warnings
+import zlib
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -105,7 +106,7 @@ def _read(path: Path, name: str) -> str:
             return _joined_parquet(path, name)
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    except (OSError, EOFError, ValueError) as error:  # pyarrow's are the last
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # ValueError: pyarrow's
         raise SourceError(
             f"{name} can't be read: {error}. Give a text file, 'shakespeare', or a dataset of "
             f"Hugging Face (org/name)."
