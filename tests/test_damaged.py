@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter, dequantize
 from safetensors.numpy import save as save_safetensors
@@ -155,8 +157,6 @@ def test_a_damaged_text_is_read_as_it_stands_or_refused(packed: bool, tmp_path: 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".parquet"])
 def test_a_damaged_data_set_is_read_as_it_stands_or_refused(ending: str, tmp_path: Path) -> None:
-    import pandas as pd
-
     lines = pd.DataFrame({"text": TEXT.splitlines(), "n": range(TEXT.count("\n"))})
     path = tmp_path / f"t{ending}"
     if ending == ".jsonl":
@@ -168,5 +168,6 @@ def test_a_damaged_data_set_is_read_as_it_stands_or_refused(ending: str, tmp_pat
         path.write_bytes(damaged(good, seed))
         found = outcome(lambda path: load_corpus(path).text, path)
         if not isinstance(found, TokenspaceError) and ending == ".parquet":
-            right = pd.read_parquet(path, columns=["text"])["text"].dropna()
+            table = pq.read_table(path, columns=["text"])  # pandas would read its own notes too
+            right = [text for text in table["text"].to_pylist() if text is not None]
             assert found == "\n".join(right), f"seed {seed}"
