@@ -1139,6 +1139,8 @@ page.claim(
     control=f"values shuffled: 95 of 100 below {line_null[int(0.95 * shuffles)]:.2f}" if line_null else None,
     scale=f"{corpus_scale}; {len(numbers)} number words", why=None if line_null else "fewer than six number words",
 )  # fmt: skip
+
+# %% tags=["hide-input"]
 days = CATEGORIES["weekday"].split()
 cycle = cycle_null = None
 if all(words_seen[w] >= least for w in days):
