@@ -118,6 +118,8 @@ def test_parity_is_that_of_its_one_anchor_and_draws_follow_the_seed():
         (lambda: st.factorial(weights=(0,) * 5), "leave one"),
         (lambda: st.prescribed("cauchy"), "uniform, normal"),
         (lambda: st.parity(20).merged(), "depends on positions"),
+        (lambda: replace(st.minmax(3), vocabulary=4), "1 to 5 don't fit a vocabulary of 4.*6"),
+        (lambda: replace(st.minmax(3), sequences=-st.minmax(3).sequences), "no token below 0"),
     ],
 )
 def test_what_cannot_be_is_refused(make, says):

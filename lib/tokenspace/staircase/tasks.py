@@ -44,6 +44,14 @@ class Task:
     ordered: bool = False
     blocks: dict[str, slice] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        low, high = int(self.sequences.min()), int(self.sequences.max())
+        if low < 0 or high >= self.vocabulary:
+            raise ParameterError(
+                f"{self.name}: tokens {low} to {high} don't fit a vocabulary of "
+                f"{self.vocabulary}; it needs at least {high + 1}, and no token below 0."
+            )
+
     @property
     def length(self) -> int:
         """L, tokens in a sequence."""
