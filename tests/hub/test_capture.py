@@ -105,6 +105,9 @@ def test_the_decomposition_drops_zero_distances_as_the_mle_does():
 def test_labels_that_do_not_match_are_named():
     with pytest.raises(TableError, match="2 group labels for 3 pairs"):
         inspect.unwrap(decompose)(torch.ones(3), torch.ones(3), torch.zeros(2, dtype=torch.int64))
+    for label in (-1, 3):
+        with pytest.raises(TableError, match=rf"labels \[{label}\]: use 0 to 2"):
+            decompose(torch.ones(3), torch.full((3,), 2.0), torch.tensor([0, label, 1]))
 
 
 def test_the_ghost_by_cases():

@@ -92,7 +92,7 @@ def decompose(
 
     Columns: group, n, weight = n/(N-1) (so that the sum is the unbiased 1/d), mean_m,
     contribution = weight x mean_m, share of 1/d. Pairs with r1 = 0 are left out, as in `mle`.
-    Raises `TableError` when r1, r2 and groups differ in length.
+    Raises `TableError` when r1, r2 and groups differ in length, or a label is none of `GROUPS`.
 
     >>> table = decompose(torch.ones(3), torch.tensor([2.0, 2.0, 4.0]), torch.tensor([0, 0, 1]))
     >>> print(round(1 / table.contribution.sum(), 4))
@@ -102,6 +102,9 @@ def decompose(
 
     if groups.shape != r1.shape:
         raise TableError(f"{len(groups)} group labels for {len(r1)} pairs; give one a pair.")
+    unknown = groups[(groups < 0) | (groups >= len(GROUPS))].unique().tolist()
+    if unknown:
+        raise TableError(f"group labels {unknown[:5]}: use 0 to {len(GROUPS) - 1}, as `GROUPS`.")
     m = log_ratios(r1, r2)
     kept = groups[r1 > 0]
     table = pd.DataFrame({"code": kept.numpy(), "m": m.numpy()})
