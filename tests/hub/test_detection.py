@@ -19,6 +19,7 @@ from tokenspace.hub import (
     reflection,
     removal,
     sphere,
+    torus,
     valley,
 )
 
@@ -96,6 +97,7 @@ def test_one_mode_has_no_valley(seed):
     assert valley(gaussian(2000, 10, seed)) is None
     assert valley(cube(3000, 5, seed)) is None  # a few stray short rows are no mode
     assert valley(torch.ones(10, 2)) is None
+    assert valley(torus(3000, 3, seed)) is None  # all of one length, but for rounding
 
 
 def test_zero_rows_have_no_log_length_but_are_short():

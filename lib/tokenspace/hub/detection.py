@@ -80,7 +80,7 @@ def valley(rows: Float[Tensor, "n d"]) -> float | None:
     """
     rho = lengths(rows).numpy()
     x = np.log(rho[rho > 0])
-    if len(x) < 3 or x.min() == x.max():
+    if len(x) < 3 or np.ptp(x) < 8 * torch.finfo(rows.dtype).eps:  # one length, but for rounding
         return None
     iqr = np.subtract(*np.percentile(x, [75, 25])) / 1.34
     width = 0.9 * (min(x.std(), iqr) or x.std()) * len(x) ** -0.2
